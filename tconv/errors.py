@@ -1,0 +1,85 @@
+"""What tconv says when it refuses: which file, which tensor, which step, why, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+SHOWN = 20  # how many problems of a list are spelled out before the rest is only counted
+
+
+class TconvError(Exception):
+    """Something that a user can understand and act on; printed without a traceback.
+
+    ``reason`` says what is wrong, ``remedy`` what to do; ``file``, ``tensor`` and ``step`` say where. Code that
+    does not know the place leaves it out and ``at`` adds it further up.
+    """
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        remedy: str = "",
+        file: str | Path = "",
+        tensor: str = "",
+        step: str = "",
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.remedy = remedy
+        self.file = str(file)
+        self.tensor = tensor
+        self.step = step
+
+    def at(self, *, file: str | Path = "", tensor: str = "", step: str = "") -> TconvError:
+        """The same error with the places filled in that it did not know."""
+        self.file = self.file or str(file)
+        self.tensor = self.tensor or tensor
+        self.step = self.step or step
+        return self
+
+    def __str__(self) -> str:
+        places = [printable(p) for p in (self.file, self.tensor, self.step) if p]
+        text = ": ".join([*places, printable(self.reason)])
+        return f"{text}; {printable(self.remedy)}" if self.remedy else text
+
+
+class UsageError(TconvError):
+    """The command itself is wrong; no file needs opening to know it."""
+
+    exit_code = 2
+
+
+class TconvErrors(TconvError):
+    """Several refusals at once, so that one run shows all there is to mend."""
+
+    def __init__(self, problems: Sequence[TconvError], *, remedy: str = "") -> None:
+        super().__init__(f"{len(problems)} problems", remedy=remedy)
+        self.problems = list(problems)
+        self.exit_code = max((p.exit_code for p in problems), default=1)
+
+    def __str__(self) -> str:
+        lines = [str(p) for p in self.problems[:SHOWN]]
+        if len(self.problems) > SHOWN:
+            lines.append(f"… and {len(self.problems) - SHOWN} more")
+        if self.remedy:
+            lines.append(self.remedy)
+        return "\n".join(lines)
+
+
+def raise_all(problems: Sequence[TconvError], *, remedy: str = "") -> None:
+    """Raise nothing, the one problem, or all of them together."""
+    if not problems:
+        return
+    if len(problems) == 1 and not remedy:
+        raise problems[0]
+    raise TconvErrors(problems, remedy=remedy)
+
+
+def printable(text: str) -> str:
+    """Text from a file made safe for a terminal: control characters and lone surrogates are escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -1,0 +1,1 @@
+"""One module a format, reader and writer together; formats never import steps."""

@@ -1,0 +1,105 @@
+"""What is still to be done to a tensor, as data: frozen descriptions that can be printed, checked, fused and cut."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tconv.dtypes import DType
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tconv.tensor import Spec
+
+    Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+    # Gives one number for each channel the shape that broadcasts against the values at hand.
+    Pick: TypeAlias = Callable[[Sequence[float]], Array | float]
+
+
+class Op(ABC):
+    """One operation on one tensor. ``step`` is the text of the step that asked for it, for messages."""
+
+    step: str = ""
+
+    @abstractmethod
+    def spec(self, spec: Spec) -> Spec:
+        """What comes out when ``spec`` goes in; from the description alone."""
+
+    @abstractmethod
+    def below(self) -> Op | None:
+        """The same operation on one slice along axis 0, or None where it needs more than one slice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elementwise(Op):
+    """Arithmetic on each value by itself, with numbers that may differ by channel along ``axis``.
+
+    ``dtype`` is what the result is stored as when no cast follows; in a run the values stay float64 until then.
+    """
+
+    dtype: DType
+    axis: int | None = None
+    step: str = ""
+
+    @abstractmethod
+    def compute(self, x: Array, pick: Pick) -> Array:
+        """Float64 in, float64 out; may write into ``x``."""
+
+    def below(self) -> Elementwise | None:
+        if self.axis is None:
+            return self
+        return replace(self, axis=self.axis - 1) if self.axis > 0 else None
+
+    def channels(self) -> int | None:
+        """How many channels the numbers are for; None if they are for any."""
+        return None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CastTo(Op):
+    """Round to ``dtype``, here and now; what does not fit is handled as ``on_overflow`` says."""
+
+    dtype: DType
+    on_overflow: str = "error"
+    step: str = ""
+
+    def spec(self, spec: Spec) -> Spec:
+        return replace(spec, dtype=self.dtype)
+
+    def below(self) -> CastTo:
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Permute(Op):
+    """Reorder the axes: axis i of the result is axis ``perm[i]`` of the input."""
+
+    perm: tuple[int, ...]
+    step: str = ""
+
+    def spec(self, spec: Spec) -> Spec:
+        axes = "".join(spec.axes[p] for p in self.perm) if spec.axes else None
+        return replace(spec, shape=tuple(spec.shape[p] for p in self.perm), axes=axes)
+
+    def below(self) -> Permute | None:
+        if self.perm[0] != 0:
+            return None
+        return replace(self, perm=tuple(p - 1 for p in self.perm[1:]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Op):
+    """Needs the array as a whole (a resize, say). ``below`` is None unless the array is a batch along axis 0."""
+
+    step: str = ""
+
+    @abstractmethod
+    def apply(self, x: Array) -> Array:
+        """An array of the input's shape in, one of the result's shape out; ``x`` is not changed."""
+
+    def scratch(self, spec: Spec) -> int:
+        """Bytes needed besides input and result when ``spec`` goes in."""
+        return 0

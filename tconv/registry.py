@@ -1,0 +1,160 @@
+"""What there is: formats and steps by name, each imported when it is first asked for."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import re
+import zipfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tconv.errors import TconvError, UsageError
+
+if TYPE_CHECKING:
+    from tconv.tensor import ReadOptions, Step, Stream, Writer
+
+    Reader = Callable[[Path, str, ReadOptions], Stream]
+
+
+@dataclass(frozen=True)
+class Format:
+    """A row of the table. ``magic`` is a pattern that the first bytes of such a file match."""
+
+    name: str
+    title: str
+    group: Literal["image", "array", "weights"]
+    suffixes: tuple[str, ...]
+    reader: str = ""  # "module:function", called as (path, name, options) -> Stream
+    writer: str = ""  # "module:class", a tensor.Writer
+    magic: bytes = b""
+
+
+_IMAGE = "tconv.formats.image:read"
+_ROWS = (
+    Format("jpeg", "JPEG", "image", (".jpg", ".jpeg", ".jpe", ".jfif"), _IMAGE, magic=rb"\xff\xd8\xff"),
+    Format("png", "PNG", "image", (".png",), _IMAGE, magic=rb"\x89PNG\r\n\x1a\n"),
+    Format("webp", "WebP", "image", (".webp",), _IMAGE, magic=rb"RIFF....WEBP"),
+    Format("bmp", "Windows bitmap", "image", (".bmp", ".dib"), _IMAGE, magic=rb"BM"),
+    Format("tiff", "TIFF", "image", (".tif", ".tiff"), _IMAGE, magic=rb"II[*+]\0|MM\0[*+]"),
+    Format("gif", "GIF", "image", (".gif",), _IMAGE, magic=rb"GIF8[79]a"),
+    Format("pnm", "PBM, PGM, PPM", "image", (".pbm", ".pgm", ".ppm", ".pnm"), _IMAGE, magic=rb"P[1-6][\s#]"),
+    Format(
+        "npy", "NumPy array", "array", (".npy",), "tconv.formats.npy:read", "tconv.formats.npy:NpyWriter",
+        magic=rb"\x93NUMPY",
+    ),
+    Format("npz", "NumPy archive", "array", (".npz",), "tconv.formats.npz:read", "tconv.formats.npz:NpzWriter"),
+    Format(
+        "safetensors", "safetensors", "weights", (".safetensors",), "tconv.formats.safetensors:read",
+        "tconv.formats.safetensors:SafetensorsWriter", magic=rb"[\s\S]{6}\0\0\{",
+    ),
+    Format(
+        "pt", "PyTorch checkpoint", "weights", (".pt", ".pth", ".bin", ".ckpt", ".th"), "tconv.formats.torch:read",
+        "tconv.formats.torch:TorchWriter", magic=rb"\x80[\x02-\x05]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
+    ),
+)  # fmt: skip
+
+FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
+
+STEPS: dict[str, str] = {
+    "cast": "tconv.steps.cast:Cast",
+    "clamp": "tconv.steps.clamp:Clamp",
+    "crop": "tconv.steps.crop:Crop",
+    "normalize": "tconv.steps.normalize:Normalize",
+    "permute": "tconv.steps.permute:Permute",
+    "resize": "tconv.steps.resize:Resize",
+    "scale": "tconv.steps.scale:Scale",
+    "stack": "tconv.steps.stack:Stack",
+}
+
+
+@cache
+def load(target: str) -> Any:
+    """The object that "module:object" names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def step(name: str) -> type[Step]:
+    """The class of the step of that name; ``UsageError`` with the nearest names if there is none."""
+    if name not in STEPS:
+        raise UsageError(f"there is no step {name!r}", remedy=_did_you_mean(name, STEPS))
+    return load(STEPS[name])  # type: ignore[no-any-return]  # what a row names is only known when imported
+
+
+def reader(row: Format) -> Reader:
+    return load(row.reader)  # type: ignore[no-any-return]  # as above
+
+
+def writer(row: Format) -> type[Writer]:
+    return load(row.writer)  # type: ignore[no-any-return]  # as above
+
+
+def writable() -> list[Format]:
+    return [row for row in FORMATS.values() if row.writer]
+
+
+def by_name(name: str) -> Format:
+    """The writable format of that name or suffix (``npy``, ``.npy``, ``pth``)."""
+    plain = name.lower().lstrip(".")
+    for row in writable():
+        if plain == row.name or f".{plain}" in row.suffixes:
+            return row
+    names = [row.name for row in writable()]
+    raise UsageError(f"there is no output format {name!r}", remedy=_did_you_mean(plain, names))
+
+
+def by_suffix(path: Path, *, output: bool = False) -> Format | None:
+    """The format that the file's name promises, or None."""
+    suffix = path.suffix.lower()
+    rows = writable() if output else FORMATS.values()
+    return next((row for row in rows if suffix in row.suffixes), None)
+
+
+def detect(path: Path) -> Format:
+    """The format of an existing file: its content decides, its suffix where the content says nothing.
+
+    Raises ``TconvError`` for an empty file and for one that is of no known format.
+    """
+    with path.open("rb") as file:
+        head = file.read(64)
+    if not head:
+        raise TconvError("the file is empty (0 bytes)", remedy="fetch or write it again", file=path)
+    for row in FORMATS.values():
+        if row.magic and re.match(row.magic, head, re.DOTALL):
+            return row
+    if head.startswith(b"PK"):
+        return FORMATS[_zip_kind(path)]
+    promised = by_suffix(path)
+    if promised is not None:
+        return promised  # its reader says what is wrong with it
+    if head[:1] == b"\x80" or path.suffix.lower() in (".pkl", ".pickle"):
+        raise TconvError(
+            "a plain pickle: reading it would execute the code it holds, which tconv never does",
+            remedy="save the tensors as .safetensors, .npz or with torch.save",
+            file=path,
+        )
+    known = ", ".join(sorted({s for row in FORMATS.values() for s in row.suffixes}))
+    raise TconvError("no known format, by content or by suffix", remedy=f"tconv reads {known}", file=path)
+
+
+def _zip_kind(path: Path) -> str:
+    """A zip archive is a checkpoint or an .npz: whose members they are tells, then the suffix."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        names = []
+    if any(n.endswith("data.pkl") for n in names):
+        return "pt"
+    if any(n.endswith(".npy") for n in names):
+        return "npz"
+    return "npz" if path.suffix.lower() == ".npz" else "pt"
+
+
+def _did_you_mean(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), n=3)
+    return f"did you mean {' or '.join(near)}?" if near else f"valid: {', '.join(sorted(known))}"

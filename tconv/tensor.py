@@ -1,0 +1,187 @@
+"""The one noun: a named tensor that is described first and read last, and the protocols that move it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+
+from tconv.dtypes import DType
+
+if TYPE_CHECKING:
+    from tconv.ops import Array, Op
+
+Range = tuple[float, float]
+NO_ATTRS: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What is known of a tensor from headers alone.
+
+    ``axes`` names the axes ("HWC", "NCHW"), or is None (a weight). ``range`` is the interval in which the values are
+    promised to lie, None where nobody knows. ``alias_of`` is the name of the tensor whose bytes these are.
+    ``attrs`` carries what a container wants to see again: ``requires_grad``, ``parameter``, ``strides`` …
+    """
+
+    name: str
+    dtype: DType
+    shape: tuple[int, ...]
+    axes: str | None = None
+    range: Range | None = None
+    device: str = "cpu"
+    alias_of: str | None = None
+    attrs: Mapping[str, Any] = field(default_factory=lambda: NO_ATTRS)
+
+    @property
+    def size(self) -> int:
+        """The number of elements; 1 for shape ()."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in a file."""
+        return self.dtype.nbytes(self.size)
+
+    def axis(self, name: str) -> int | None:
+        """Where the axis of that letter is, or None."""
+        at = self.axes.find(name) if self.axes else -1
+        return at if at >= 0 else None
+
+
+class Source(Protocol):
+    """Where the bytes of a tensor are.
+
+    ``seekable`` says that a part costs what a part is; what is not decodes whole, and is asked for the whole.
+    ``read`` is thread-safe.
+    """
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def dtype(self) -> DType: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def seekable(self) -> bool: ...
+
+    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
+        """Elements [lo, hi) in C order, as a flat native array; into ``out`` (flat, of that size) if given.
+
+        Without ``out`` the result may be a read-only view of the file. Raises ``TconvError`` with the file named.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What it is (after all ``ops``), where its bytes are, and what is still to be done to them."""
+
+    spec: Spec
+    source: Source
+    ops: tuple[Op, ...] = ()
+
+    def then(self, op: Op, **changes: Any) -> Tensor:
+        """One more operation; ``changes`` are fields of the spec to set beside what the operation says."""
+        spec = op.spec(self.spec)
+        return Tensor(replace(spec, **changes) if changes else spec, self.source, (*self.ops, op))
+
+    def named(self, name: str) -> Tensor:
+        return Tensor(replace(self.spec, name=name), self.source, self.ops)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Stands in ``Extra.tree`` where the tensor of that name stood."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What rides along with the tensors.
+
+    ``kind``: weights (of a model) or data (images, arrays, labels). ``tree``: the container as it was read, with a
+    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name.
+    """
+
+    kind: Literal["weights", "data"]
+    tree: Any = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Named tensors in order, what rides along, and what the user should hear (one sentence each)."""
+
+    tensors: tuple[Tensor, ...]
+    extra: Extra
+    notes: tuple[str, ...] = ()
+
+    def with_tensors(self, tensors: Sequence[Tensor], *notes: str) -> Stream:
+        return replace(self, tensors=tuple(tensors), notes=self.notes + notes)
+
+
+class Step(ABC):
+    """One link of the chain: a frozen dataclass whose fields are its parameters.
+
+    Bad parameters raise ``UsageError`` at construction, before any file is opened; what does not fit the tensors
+    raises ``TconvError`` in ``apply``, from specs alone.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def apply(self, stream: Stream) -> Stream: ...
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """The step as it is written in a chain: ``resize(224)``; parses back to an equal step."""
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """How to read, for the formats that have a choice; the defaults are those of the command line."""
+
+    channels: Literal["rgb", "bgr", "gray", "rgba", "keep"] = "rgb"
+    alpha: Literal["white", "black", "drop"] = "white"
+    palette: Literal["rgb", "index"] = "rgb"
+    frames: Literal["first", "all"] = "first"
+    exif: bool = True
+    max_pixels: int | None = None
+
+
+class Writer(ABC):
+    """One output file, planned from specs and then filled from any thread in any order.
+
+    The constructor plans: it fixes every byte offset (``size`` is the file's size in bytes, within a few percent
+    where a format cannot tell), lists in ``left_out`` what the format cannot hold, and refuses dtypes and names it
+    cannot write. Nothing is created before ``open``.
+    """
+
+    size: int
+    left_out: tuple[str, ...] = ()
+    holds_tree: ClassVar[bool] = False  # whether nested containers and plain values survive
+    single: ClassVar[bool] = False  # whether the file holds just one, nameless array
+
+    @abstractmethod
+    def __init__(self, specs: Sequence[Spec], extra: Extra) -> None: ...
+
+    @abstractmethod
+    def open(self, path: Path) -> None:
+        """Create the (staged) file at ``path``, which must not exist, with the mode that the umask gives."""
+
+    @abstractmethod
+    def write(self, i: int, lo: int, array: Array) -> None:
+        """Elements [lo, lo + array.size) of tensor ``i``; C order, native, of the planned dtype. Thread-safe."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Finish the file, flush it to the disk and close it."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Close it unfinished; the caller removes it. May be called at any time, more than once."""
