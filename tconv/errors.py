@@ -41,7 +41,9 @@ class TconvError(Exception):
         return self
 
     def __str__(self) -> str:
-        places = [printable(p) for p in (self.file, self.tensor, self.step) if p]
+        # An image's tensor is called by its path: saying that twice helps nobody.
+        tensor = "" if self.file.endswith(self.tensor) else self.tensor
+        places = [printable(p) for p in (self.file, tensor, self.step) if p]
         text = ": ".join([*places, printable(self.reason)])
         return f"{text}; {printable(self.remedy)}" if self.remedy else text
 
@@ -52,7 +54,7 @@ class UsageError(TconvError):
     exit_code = 2
 
 
-class TconvErrors(TconvError):
+class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named so
     """Several refusals at once, so that one run shows all there is to mend."""
 
     def __init__(self, problems: Sequence[TconvError], *, remedy: str = "") -> None:

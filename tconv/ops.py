@@ -53,10 +53,6 @@ class Elementwise(Op):
             return self
         return replace(self, axis=self.axis - 1) if self.axis > 0 else None
 
-    def channels(self) -> int | None:
-        """How many channels the numbers are for; None if they are for any."""
-        return None
-
 
 @dataclass(frozen=True, kw_only=True)
 class CastTo(Op):

@@ -170,6 +170,10 @@ class Writer(ABC):
     @abstractmethod
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None: ...
 
+    def stored(self, i: int) -> bool:
+        """Whether tensor ``i`` has bytes of its own to write; not so for an alias that the format keeps as one."""
+        return True
+
     @abstractmethod
     def open(self, path: Path) -> None:
         """Create the (staged) file at ``path``, which must not exist, with the mode that the umask gives."""

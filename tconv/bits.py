@@ -1,0 +1,67 @@
+"""How the bits of the float dtypes are laid out, and what can be told of values by looking at their bits only.
+
+All of them order their magnitudes as unsigned integers do, with the sign in the highest bit. The infinities and NaNs
+are the largest magnitudes; the fnuz types have one NaN instead, at the place of -0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+
+
+@dataclass(frozen=True)
+class Layout:
+    """``sign``: the highest bit. ``top``: the bits of the largest finite value. ``fnuz``: no -0, it is the NaN."""
+
+    unsigned: np.dtype[Any]
+    signed: np.dtype[Any]
+    sign: int
+    top: int
+    fnuz: bool
+
+    def has_nonfinite(self, a: Array) -> bool:
+        """Whether there is an infinity or NaN in ``a`` (not empty). Two reductions, no temporary arrays."""
+        if self.fnuz:
+            return bool(np.minimum.reduce(a.view(self.signed)) == -self.sign)
+        positive = np.maximum.reduce(a.view(self.signed)) > self.top
+        return bool(positive or np.maximum.reduce(a.view(self.unsigned)) > self.top + self.sign)
+
+    def has_zero(self, a: Array) -> bool:
+        """Whether there is a 0 or -0 in ``a`` (not empty). Two reductions, no temporary arrays."""
+        if np.minimum.reduce(a.view(self.unsigned)) == 0:
+            return True
+        return not self.fnuz and bool(np.minimum.reduce(a.view(self.signed)) == -self.sign)
+
+    def nonfinite(self, a: Array) -> Array:
+        """Where ``a`` is infinite or NaN."""
+        bits = a.view(self.unsigned)
+        found: Array = bits == self.sign if self.fnuz else (bits & self._number(self.sign - 1)) > self.top
+        return found
+
+    def nonzeros(self, a: Array) -> int:
+        """How many values of ``a`` are neither 0 nor -0; a NaN is one."""
+        bits = a.view(self.unsigned)
+        return int(np.count_nonzero(bits if self.fnuz else bits & self._number(self.sign - 1)))
+
+    def clamp(self, a: Array, where: Array, negative: Array) -> None:
+        """Set ``a`` to the largest finite value, or to the lowest where ``negative``."""
+        a.view(self.unsigned)[where] = np.where(negative[where], self.top + self.sign, self.top)
+
+    def _number(self, value: int) -> Any:
+        return self.unsigned.type(value)
+
+
+@cache
+def layout(dtype: DType) -> Layout:
+    """The layout of a float dtype."""
+    unsigned, signed = np.dtype(f"u{dtype.itemsize}"), np.dtype(f"i{dtype.itemsize}")
+    top = int(np.array(dtype.max).astype(dtype.numpy).view(unsigned))
+    return Layout(unsigned, signed, 1 << (dtype.bits - 1), top, fnuz=dtype.name.endswith("fnuz"))

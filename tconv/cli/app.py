@@ -1,0 +1,145 @@
+"""The root command: verbs, of which convert is the default, and every error turned into words and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from tconv import __version__
+from tconv.cli import convert, formats, inspect, pipelines, steps
+from tconv.errors import TconvError
+
+DEFAULT_VERB = "convert"
+
+
+class DefaultVerb(TyperGroup):
+    """A first word that is neither a verb nor an option of the root means ``convert`` with that word."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = {name for param in self.get_params(ctx) for name in param.opts}
+        if args and args[0] not in self.commands and args[0].split("=")[0] not in own:
+            args = [DEFAULT_VERB, *args]
+        return super().parse_args(ctx, args)
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        formatter.write_usage(ctx.command_path, "INPUT... [OPTIONS]")
+        formatter.write_usage(ctx.command_path, "VERB ...", prefix="       ")
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Verbs and, since it may be left out, what would complete ``convert``."""
+        verb = self.commands[DEFAULT_VERB]
+        with verb.make_context(DEFAULT_VERB, [], parent=ctx, resilient_parsing=True) as inner:
+            if incomplete.startswith("-"):
+                return [*super().shell_complete(ctx, incomplete), *verb.shell_complete(inner, incomplete)]
+            files = [item for p in verb.params for item in p.shell_complete(inner, incomplete) if p.nargs == -1]
+        return [*super().shell_complete(ctx, incomplete), *files]
+
+
+app = typer.Typer(
+    cls=DefaultVerb,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # a help that is read through pipes as well, in half the time
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"tconv {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print it and exit."),
+) -> None:
+    """Convert images, arrays and checkpoints into framework-ready tensors: exact, loud, lazy, fast.
+
+    \b
+    tconv images/ --to float32 --normalize      images.safetensors: one tensor an image, in 0…1
+    tconv ckpt.pt --half                        ckpt.float16.pt: integers and structure stay
+    tconv model.pth --bf16 -o model.safetensors
+    tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW -o batch.npy
+    tconv images/ --step 'resize(256) | crop(224) | scale | permute(CHW)' -o batch.npy
+    tconv inspect ckpt.pt                       what is in it, from headers alone
+
+    \b
+    Main options of a conversion (tconv convert --help has all of them):
+      --to DTYPE, --half, --bf16, --float …     cast
+      --normalize, --stats imagenet             to 0…1, then (x - mean) / std
+      --resize 224, --layout CHW                size and axes of images
+      --step 'STEP | STEP', --pipeline NAME     the same and more, in your own order
+      -o PATH, --force                          where to, and replace what is there
+      -n, --dry-run                             the whole plan, from headers alone
+    """
+
+
+for _module in (convert, inspect, formats, steps, pipelines):
+    _module.register(app)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: cleaned up after like an interrupt."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _terminate(number: int, _frame: object) -> None:
+    raise Terminated(number)
+
+
+def main() -> None:
+    """Run the command that the shell gave, and exit."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _terminate)
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader has gone (`| head`): its business, and no reason for a traceback
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(argv: list[str]) -> int:
+    """One command; what it prints goes to stdout and stderr. Returns the exit code."""
+    debug = "--debug" in argv
+    try:
+        result = typer.main.get_command(app).main(args=argv, prog_name="tconv", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except TconvError as problem:
+        return _fail(str(problem), problem.exit_code, debug)
+    except Terminated as signalled:
+        return 128 + signalled.number
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 0
+    except OSError as problem:
+        place = f"{problem.filename}: " if problem.filename else ""
+        return _fail(f"{place}{problem.strerror or problem}", 1, debug)
+    except MemoryError:
+        return _fail("out of memory; --workers 1 and a smaller --max-memory need less", 1, debug)
+    except Exception as problem:
+        if hasattr(problem, "format_message"):  # an error of the command line, found by typer
+            return _fail(f"{problem.format_message()} (see --help)", getattr(problem, "exit_code", 2), debug)
+        what = f"{type(problem).__name__}: {problem}".splitlines()[0]
+        return _fail(f"internal error, please report it: {what} (--debug shows where)", 1, debug)
+
+
+def _fail(text: str, code: int, debug: bool) -> int:
+    if debug:
+        import traceback
+
+        traceback.print_exc()
+    for line in text.splitlines() or [""]:
+        sys.stderr.write(f"tconv: {line}\n")
+    return code

@@ -1,0 +1,159 @@
+"""What a person reads while tconv works: notes and progress, all of it on stderr."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+
+from tconv.errors import printable
+
+if TYPE_CHECKING:
+    from tconv.request import Progress
+
+PATIENCE = 0.7  # seconds before progress shows: a short job needs none
+INTERVAL = 10.0  # seconds between plain lines where stderr is no terminal
+
+
+class Console:
+    """Notes and warnings on stderr, one line each; ``quiet`` drops them, ``verbose`` adds details."""
+
+    def __init__(self, *, quiet: bool, verbose: bool) -> None:
+        self.quiet = quiet
+        self.verbose = verbose
+        self.before = _nothing  # called before a line is written, so that it does not run into live progress
+
+    def note(self, text: str) -> None:
+        if not self.quiet:
+            self.before()
+            sys.stderr.write(f"{printable(text)}\n")
+
+    def warn(self, text: str) -> None:
+        self.note(text)
+
+    def detail(self, text: str) -> None:
+        if self.verbose:
+            self.note(text)
+
+
+def _nothing() -> None: ...
+
+
+@contextmanager
+def progress(console: Console) -> Iterator[Progress]:
+    """Progress for one job: a live bar on a terminal, a plain line now and then elsewhere, nothing if quiet."""
+    shown: Any = _Nobody() if console.quiet else _Live(console) if sys.stderr.isatty() else _Lines(console)
+    try:
+        yield shown
+    finally:
+        shown.end()
+
+
+class _Nobody:
+    def begin(self, phase: str, total: int, unit: Literal["files", "bytes"]) -> None: ...
+    def advance(self, amount: int) -> None: ...
+    def end(self) -> None: ...
+
+
+class _Counting:
+    """Counts under a lock, since workers advance from their threads."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._lock = threading.Lock()
+        self._phase, self._unit = "", "bytes"
+        self._total = self._done = 0
+        self._began = self._shown = time.monotonic()
+
+    def begin(self, phase: str, total: int, unit: Literal["files", "bytes"]) -> None:
+        with self._lock:
+            self._phase, self._total, self._unit, self._done = phase, total, unit, 0
+            self._began = self._shown = time.monotonic()
+            self._changed_phase()
+
+    def advance(self, amount: int) -> None:
+        with self._lock:
+            self._done += amount
+            self._advanced(time.monotonic())
+
+    def _changed_phase(self) -> None: ...
+    def _advanced(self, now: float) -> None: ...
+    def end(self) -> None: ...
+
+
+class _Lines(_Counting):
+    """For logs: a line every few seconds, with rate and time left."""
+
+    def _advanced(self, now: float) -> None:
+        if now - self._shown < INTERVAL or self._done >= self._total:
+            return
+        self._shown = now
+        rate = self._done / max(now - self._began, 1e-9)
+        left = (self._total - self._done) / max(rate, 1e-9)
+        self._console.note(
+            f"{self._phase}: {100 * self._done // max(self._total, 1)} %, {_amount(rate, self._unit)}/s, "
+            f"{left:.0f} s left"
+        )
+
+
+class _Live(_Counting):
+    """A bar with throughput and time left, from the moment on that a job proves long."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._bar: Any = None
+        self._task: Any = None
+
+    def _changed_phase(self) -> None:
+        self.end()
+
+    def _advanced(self, now: float) -> None:
+        if self._bar is None:
+            if now - self._began < PATIENCE or self._done >= self._total:
+                return
+            self._open()
+        self._bar.update(self._task, completed=self._done)
+
+    def _open(self) -> None:
+        from rich import progress as rich_progress
+        from rich.console import Console as RichConsole
+
+        amount: list[Any] = (
+            [rich_progress.DownloadColumn(), rich_progress.TransferSpeedColumn()]
+            if self._unit == "bytes"
+            else [rich_progress.MofNCompleteColumn()]
+        )
+        self._bar = rich_progress.Progress(
+            rich_progress.TextColumn("{task.description}"),
+            rich_progress.BarColumn(),
+            rich_progress.TaskProgressColumn(),
+            *amount,
+            rich_progress.TimeRemainingColumn(),
+            console=RichConsole(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._phase, total=self._total, completed=self._done)
+        self._bar.start()
+        self._console.before = self.end
+
+    def end(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+            self._console.before = _nothing
+
+
+def _amount(number: float, unit: str) -> str:
+    return human(number) if unit == "bytes" else f"{number:.0f} files"
+
+
+def human(count: float) -> str:
+    """Bytes for people: ``1.5 GB``."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

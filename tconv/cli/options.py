@@ -1,0 +1,105 @@
+"""The options of ``convert``: what each is called, what its help says, in which panel of the help it stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import typer
+
+STEPS = "Conversion, in this order"
+VALUES = "What the values are"
+NAMES = "Which tensors"
+OUTPUT = "Output"
+IMAGES = "Images"
+RUNNING = "Running"
+
+
+def _option(panel: str, text: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, **more)
+
+
+def _flag(panel: str, text: str, *names: str) -> Any:
+    return _option(panel, text, *names, metavar="")
+
+
+Inputs = Annotated[
+    list[str],
+    typer.Argument(metavar="INPUT", help="Files, folders or globs.", show_default=False, rich_help_panel="Input"),
+]
+
+Resize = Annotated[
+    str | None, _option(STEPS, "Shorter side N, or HxW; antialiased, bilinear.", "--resize", metavar="SIZE")
+]
+Normalize = Annotated[bool, _flag(STEPS, "Scale the known range of the values to 0…1.", "--normalize")]
+Stats = Annotated[
+    str | None,
+    _option(STEPS, "(x - mean) / std: imagenet, clip, a file, or MEAN/STD.", "--stats", metavar="STATS"),
+]
+Layout = Annotated[str | None, _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES")]
+To = Annotated[str | None, _option(STEPS, "Cast to float32, bfloat16, uint8 …", "--to", metavar="DTYPE")]
+Half = Annotated[bool, _flag(STEPS, "--to float16", "--half")]
+Bf16 = Annotated[bool, _flag(STEPS, "--to bfloat16", "--bf16")]
+Float = Annotated[bool, _flag(STEPS, "--to float32", "--float")]
+Double = Annotated[bool, _flag(STEPS, "--to float64", "--double")]
+Int = Annotated[bool, _flag(STEPS, "--to int32", "--int")]
+Long = Annotated[bool, _flag(STEPS, "--to int64", "--long")]
+OnOverflow = Annotated[
+    Literal["error", "saturate", "inf"],
+    _option(STEPS, "What to do with values that do not fit (default: error).", "--on-overflow"),
+]
+StepList = Annotated[
+    list[str] | None,
+    _option(
+        STEPS, "Instead of the above: a step, or several with | between; repeatable.", "--step", metavar="'STEP(…)'"
+    ),
+]
+PipelineName = Annotated[
+    str | None,
+    _option(STEPS, "Instead of the above: a pipeline by name, or a .yaml file.", "--pipeline", metavar="NAME"),
+]
+
+RangeText = Annotated[str | None, _option(VALUES, "The interval in which the values lie.", "--range", metavar="LO,HI")]
+InputLayout = Annotated[
+    str | None, _option(VALUES, "Axes of the input arrays: HWC, NCHW …", "--input-layout", metavar="AXES")
+]
+
+Only = Annotated[list[str] | None, _option(NAMES, "Those whose name matches; repeatable.", "--only", metavar="GLOB")]
+Skip = Annotated[list[str] | None, _option(NAMES, "Not those that match; repeatable.", "--skip", metavar="GLOB")]
+Select = Annotated[str | None, _option(NAMES, "What lies under this key of a checkpoint.", "--select", metavar="KEY")]
+All = Annotated[bool, _flag(NAMES, "All of a checkpoint, its optimizer state too.", "--all")]
+StripPrefix = Annotated[
+    list[str] | None,
+    _option(NAMES, "Cut this off the front of names; repeatable.", "--strip-prefix", metavar="TEXT"),
+]
+
+Out = Annotated[
+    str | None,
+    _option(OUTPUT, "A file, whose suffix picks the format, or a folder/.", "-o", "--output", metavar="PATH"),
+]
+FormatName = Annotated[str | None, _option(OUTPUT, "npy, npz, safetensors or pt.", "--format", metavar="NAME")]
+StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
+Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
+Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
+
+Channels = Annotated[
+    Literal["rgb", "bgr", "gray", "rgba", "keep"], _option(IMAGES, "Channels of the result (rgb).", "--channels")
+]
+Alpha = Annotated[
+    Literal["white", "black", "drop"], _option(IMAGES, "Blend over white (default) or black, or drop.", "--alpha")
+]
+Palette = Annotated[Literal["rgb", "index"], _option(IMAGES, "Colours (default), or the indices.", "--palette")]
+Frames = Annotated[Literal["first", "all"], _option(IMAGES, "Of animations and multi-page files (first).", "--frames")]
+NoExif = Annotated[bool, _flag(IMAGES, "Pixels as stored, not turned upright.", "--no-exif")]
+MaxPixels = Annotated[
+    int | None, _option(IMAGES, "Refuse larger images (89478485).", "--max-pixels", metavar="N", min=1)
+]
+
+DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
+OnBad = Annotated[
+    Literal["error", "skip"], _option(RUNNING, "Broken inputs: stop (default), or leave out and exit 3.", "--on-bad")
+]
+Workers = Annotated[int | None, _option(RUNNING, "Threads (one a core).", "-j", "--workers", metavar="N", min=1)]
+MaxMemory = Annotated[str, _option(RUNNING, "For the values under way (1GB).", "--max-memory", metavar="SIZE")]
+Quiet = Annotated[bool, _flag(RUNNING, "Only errors on stderr.", "-q", "--quiet")]
+Verbose = Annotated[bool, _flag(RUNNING, "Also what is read, done and written.", "-v", "--verbose")]
+Debug = Annotated[bool, _flag(RUNNING, "A traceback with errors.", "--debug")]

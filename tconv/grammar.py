@@ -1,0 +1,140 @@
+"""The text of a chain, ``resize(224x192) | scale | normalize(mean=[0.5], std=[0.5])``: tokens, calls, positions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tconv.errors import UsageError
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+      (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+    | (?P<string>'[^']*'|"[^"]*")
+    | (?P<word>[\w.*/~-]+)
+    | (?P<mark>[()\[\],=|])
+    )""",
+    re.VERBOSE,
+)
+_CONSTANTS = {"none": None, "null": None, "true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A step as written: its name, its literal arguments, its text."""
+
+    name: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def parse_chain(text: str) -> list[Call]:
+    """Calls separated by ``|``. Raises ``UsageError`` naming the position (from 1) and what was expected there."""
+    return _Parser(text).chain()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = list(self._scan())
+        self._at = 0
+
+    def _scan(self) -> Iterator[_Token]:
+        at, end = 0, len(self._text.rstrip())
+        while at < end:
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                raise self._error("a step", at)
+            kind = str(match.lastgroup)
+            yield _Token(kind, match.group(kind), match.start(kind), match.end())
+            at = match.end()
+        yield _Token("end", "", len(self._text), len(self._text))
+
+    def _error(self, expected: str, at: int) -> UsageError:
+        there = self._text[at : at + 12].strip()
+        found = f"{there!r}" if there else "the end"
+        return UsageError(f"{self._text!r}: expected {expected} at position {at + 1}, found {found}")
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _take(self, *marks: str) -> str:
+        """Consume one of these marks, if one is next."""
+        token = self._next
+        if token.kind == "mark" and token.text in marks:
+            self._at += 1
+            return token.text
+        return ""
+
+    def _need(self, mark: str) -> None:
+        if not self._take(mark):
+            raise self._error(repr(mark), self._next.start)
+
+    def chain(self) -> list[Call]:
+        calls = [self._call()]
+        while self._take("|"):
+            calls.append(self._call())
+        if self._next.kind != "end":
+            raise self._error("'|' or the end", self._next.start)
+        return calls
+
+    def _call(self) -> Call:
+        token = self._next
+        if token.kind != "word":
+            raise self._error("the name of a step", token.start)
+        self._at += 1
+        args: list[Any] = []
+        kwargs: dict[str, Any] = {}
+        if self._take("("):
+            while not self._take(")"):
+                self._argument(args, kwargs)
+                if not self._take(","):
+                    self._need(")")
+                    break
+        end = self._tokens[self._at - 1].end
+        return Call(token.text, tuple(args), kwargs, self._text[token.start : end])
+
+    def _argument(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        token = self._next
+        after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
+        if token.kind == "word" and after.kind == "mark" and after.text == "=":
+            self._at += 2
+            if token.text in kwargs:
+                raise self._error("each parameter once", token.start)
+            kwargs[token.text] = self._value()
+        elif kwargs:
+            raise self._error("name=value (plain values come first)", token.start)
+        else:
+            args.append(self._value())
+
+    def _value(self) -> Any:
+        token = self._next
+        if opened := self._take("[", "("):
+            closing = {"[": "]", "(": ")"}[opened]
+            values = []
+            while not self._take(closing):
+                values.append(self._value())
+                if not self._take(","):
+                    self._need(closing)
+                    break
+            return values
+        if token.kind not in ("number", "string", "word"):
+            raise self._error("a value", token.start)
+        self._at += 1
+        if token.kind == "number":
+            return int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else float(token.text)
+        if token.kind == "string":
+            return token.text[1:-1]
+        return _CONSTANTS.get(token.text.lower(), token.text)

@@ -1,0 +1,134 @@
+"""From the words a user typed to the files that are meant: files, folders, globs, in natural order."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tconv import registry
+from tconv.errors import TconvError, raise_all
+from tconv.registry import Format
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file to read: where it is, what it is, and the name its tensor gets where it holds just one.
+
+    ``root`` is the folder it was found in, None for a file that was named itself.
+    """
+
+    path: Path
+    format: Format
+    name: str
+    root: Path | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """``failures``: files that are of no use (empty, say), for the policy on bad files to judge."""
+
+    inputs: tuple[Input, ...]
+    failures: tuple[TconvError, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def find(words: Sequence[str]) -> Found:
+    """Every file that ``words`` name. Raises ``TconvError`` for a word that names nothing."""
+    inputs: list[Input] = []
+    failures: list[TconvError] = []
+    notes: list[str] = []
+    missing: list[TconvError] = []
+    for word in words:
+        path = Path(word)
+        if path.is_dir():
+            found = _in_folder(path)
+            inputs += found.inputs
+            failures += found.failures
+            notes += found.notes
+            continue
+        matches = [path] if os.path.lexists(path) else _glob(word)
+        if not matches:
+            missing.append(TconvError("there is no such file or folder", file=word))
+        for match in sorted(matches, key=natural):
+            if match.is_dir():
+                continue
+            try:
+                inputs.append(_file(match))
+            except TconvError as problem:
+                failures.append(problem)
+    raise_all(missing)
+    return Found(tuple(inputs), tuple(failures), tuple(notes))
+
+
+def _glob(pattern: str) -> list[Path]:
+    """What the shell would have found, had the pattern not been quoted."""
+    found = glob.glob(pattern, recursive=True)  # noqa: PTH207  # Path.glob takes no absolute pattern
+    return [Path(f) for f in found]
+
+
+def natural(path: Path) -> list[tuple[int, int, str]]:
+    """The order of people: ``2.png`` before ``10.png``, folder by folder."""
+    key: list[tuple[int, int, str]] = []
+    for part in path.parts:
+        texts = filter(None, re.split(r"([0-9]+)", part))
+        key += [(0, int(t), t) if t[0] in "0123456789" else (1, 0, t) for t in texts]
+        key.append((-1, 0, ""))
+    return key
+
+
+def _file(path: Path, root: Path | None = None) -> Input:
+    if not path.exists():
+        raise TconvError("a link to nothing", file=path)
+    if not path.is_file():
+        raise TconvError("neither a file nor a folder", remedy="tconv reads files it can seek in", file=path)
+    try:
+        row = registry.detect(path)
+    except OSError as problem:
+        raise TconvError(f"cannot be read: {problem.strerror}", file=path) from problem
+    shown = path.relative_to(root) if root else Path(path.name)
+    name = shown if row.group == "image" else shown.with_suffix("")
+    return Input(path, row, name.as_posix(), root)
+
+
+def _in_folder(root: Path) -> Found:
+    """A folder stands for its images if it has any, else for its arrays, else for its checkpoints."""
+    by_group: dict[str, list[Input]] = {}
+    failures: list[TconvError] = []
+    others: list[Path] = []
+    for path in _walk(root):
+        if registry.by_suffix(path) is None:
+            others.append(path)
+            continue
+        try:
+            found = _file(path, root)
+            by_group.setdefault(found.format.group, []).append(found)
+        except TconvError as problem:
+            failures.append(problem)
+    group = next((g for g in ("image", "array", "weights") if g in by_group), None)
+    if group is None and not failures:
+        raise TconvError("the folder holds no file that tconv reads", remedy="`tconv formats` lists them", file=root)
+    for name, members in by_group.items():
+        if name != group:
+            others += [m.path for m in members]
+    return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others))
+
+
+def _walk(root: Path) -> list[Path]:
+    """Files below ``root`` in natural order; hidden ones and those in hidden folders are left alone."""
+    paths: list[Path] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        paths += [Path(folder, f) for f in files if not f.startswith(".")]
+    return sorted(paths, key=natural)
+
+
+def _ignored(root: Path, others: Sequence[Path]) -> tuple[str, ...]:
+    if not others:
+        return ()
+    names = [p.relative_to(root).as_posix() for p in others[:5]]
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    return (f"{root}: ignored {', '.join(names)}{more}",)

@@ -1,0 +1,127 @@
+"""What casting some values lost: counted, merged over the chunks of a tensor, and said in one sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tconv.dtypes import DTYPES, DType
+
+Number: TypeAlias = "int | float"
+
+
+@dataclass
+class Lost:
+    """The account of one cast. All but the extremes are numbers of values; of a complex cast, of real parts.
+
+    ``overflow``: finite values that, rounded, lie outside the target's range. ``infinite`` and ``nan``: infinities and
+    NaNs that the target cannot hold. ``underflow``: non-zero values that became 0. ``inexact``: integers that a float
+    target does not represent exactly. ``lowest`` and ``highest`` of the overflowing values are exact.
+    """
+
+    count: int = 0
+    overflow: int = 0
+    infinite: int = 0
+    nan: int = 0
+    underflow: int = 0
+    inexact: int = 0
+    lowest: Number | None = None
+    highest: Number | None = None
+
+    def merge(self, other: Lost) -> None:
+        """Add the account of other values of the same tensor."""
+        self.count += other.count
+        self.overflow += other.overflow
+        self.infinite += other.infinite
+        self.nan += other.nan
+        self.underflow += other.underflow
+        self.inexact += other.inexact
+        for value in (other.lowest, other.highest):
+            if value is not None:
+                self.saw(value)
+
+    def __iadd__(self, other: Lost) -> Lost:
+        self.merge(other)
+        return self
+
+    def saw(self, value: Number) -> None:
+        """Widen the extremes to one more overflowing value."""
+        self.lowest = value if self.lowest is None else min(self.lowest, value)
+        self.highest = value if self.highest is None else max(self.highest, value)
+
+    @property
+    def largest(self) -> Number | None:
+        """The overflowing value that is farthest from zero."""
+        if self.lowest is None or self.highest is None:
+            return None
+        return self.highest if self.highest >= -self.lowest else self.lowest
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to say."""
+        return bool(self.overflow or self.infinite or self.nan or self.underflow or self.inexact)
+
+    def bad(self, policy: str) -> bool:
+        """Whether ``on_overflow=policy`` refuses this: what is left to be refused under "saturate" is NaN."""
+        return bool(self.nan) or (policy == "error" and bool(self.overflow or self.infinite))
+
+    def describe(self, src: DType, dst: DType) -> str:
+        """One clause for each kind of loss, as in ``3 of 15 values overflow float16 (…); 2 became 0``."""
+        clauses = []
+        if self.overflow or self.infinite or self.nan:
+            clauses.append(f"overflow {dst} ({self._extremes(src)}its range is {_range(dst)})")
+        if self.underflow:
+            clauses.append("became 0")
+        if self.inexact:
+            clauses.append(f"{'is' if self.inexact == 1 else 'are'} not exact in {dst}")
+        numbers = [n for n in (self._kinds(), self.underflow, self.inexact) if n]
+        what = "parts" if src.kind == "complex" else "values"
+        first, *rest = zip(numbers, clauses, strict=True)
+        texts = [f"{first[0]} of {self.count} {what} {first[1]}", *(f"{n} {clause}" for n, clause in rest)]
+        return "; ".join(texts)
+
+    def remedy(self, dst: DType) -> str:
+        """What can be done about a refusal of this."""
+        if not (self.overflow or self.infinite):
+            return f"{dst} has no NaN: replace them first, or choose a float dtype"
+        ways = ["--on-overflow saturate clamps to the range"]
+        if dst.has_inf:
+            ways.append("--on-overflow inf makes them infinite")
+        if self.nan:
+            ways.append(f"NaN have to be replaced first, as {dst} has none")
+        return ", ".join(ways)
+
+    def _kinds(self) -> str:
+        kinds = [(self.overflow, "finite"), (self.infinite, "inf"), (self.nan, "NaN")]
+        found = [(n, name) for n, name in kinds if n]
+        if len(found) == 1 and self.overflow:
+            return str(self.overflow)
+        return " + ".join(f"{n} {name}" for n, name in found)
+
+    def _extremes(self, src: DType) -> str:
+        if self.lowest is None or self.highest is None:
+            return ""
+        low, high = _text(self.lowest, src), _text(self.highest, src)
+        if self.lowest < 0 < self.highest:
+            return f"from {low} to {high}; "
+        return f"the largest is {high}; " if self.lowest > 0 else f"the lowest is {low}; "
+
+
+def part(dtype: DType) -> DType:
+    """The dtype of a complex dtype's real and imaginary part."""
+    return DTYPES["float32" if dtype.bits == 64 else "float64"]
+
+
+def _range(dst: DType) -> str:
+    if dst.is_integer:
+        return f"{dst.min} to {dst.max}"
+    return f"±{_text(dst.max, dst)}"
+
+
+def _text(value: Number, dtype: DType) -> str:
+    """The shortest text that tells the value from its neighbours in that dtype."""
+    if isinstance(value, int):
+        return str(value)
+    real = part(dtype) if dtype.kind == "complex" else dtype
+    if real.bits >= 32:
+        return str(real.numpy.type(value)).removesuffix(".0")
+    return f"{value:.6g}"

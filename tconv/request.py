@@ -1,0 +1,48 @@
+"""What one conversion is asked to do, as data; the defaults are those of the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from tconv.pipeline import Sugar
+from tconv.tensor import Range, ReadOptions, Step
+
+
+@dataclass(frozen=True)
+class Request:
+    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one."""
+
+    inputs: tuple[str, ...]
+    output: str | None = None
+    format: str | None = None
+    sugar: Sugar = field(default_factory=Sugar)
+    steps: tuple[Step, ...] = ()
+    read: ReadOptions = field(default_factory=ReadOptions)
+    range: Range | None = None
+    input_layout: str | None = None
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    select: str | None = None
+    all: bool = False
+    strip_prefix: tuple[str, ...] = ()
+    split: bool = False
+    on_overflow: str = "error"
+    on_bad: Literal["error", "skip"] = "error"
+    workers: int | None = None
+    max_memory: int = 1 << 30
+    force: bool = False
+
+
+class Progress(Protocol):
+    """Hears how far a job is: phases, each with its total of files or bytes. ``advance`` comes from any thread."""
+
+    def begin(self, phase: str, total: int, unit: Literal["files", "bytes"]) -> None: ...
+    def advance(self, amount: int) -> None: ...
+
+
+class Silent:
+    """A progress that nobody sees."""
+
+    def begin(self, phase: str, total: int, unit: Literal["files", "bytes"]) -> None: ...
+    def advance(self, amount: int) -> None: ...

@@ -1,0 +1,218 @@
+"""Makes what the outputs want in a few threads: bounded memory, each value written straight into its place."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from tconv.account import Account
+from tconv.errors import TconvError
+from tconv.evaluate import Piece, Program, program
+from tconv.parts import Parts
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+    from tconv.tensor import Tensor, Writer
+
+ENOUGH = 1000  # a job that went wrong this often has told enough
+
+
+@dataclass
+class Output:
+    """One file to fill: a planned writer, where to stage it, and the tensors in the order of the plan."""
+
+    writer: Writer
+    path: Path
+    tensors: Sequence[Tensor]
+
+
+class Place(NamedTuple):
+    """A tensor of an output, and of a stack the file that one part came from."""
+
+    output: int
+    tensor: int
+    part: Path | None
+
+
+@dataclass
+class Outcome:
+    """What the casts lost and where, what could not be read or made, and which outputs are therefore unfinished."""
+
+    lost: dict[Place, Account] = field(default_factory=dict)
+    failures: list[TconvError] = field(default_factory=list)
+    unfinished: set[int] = field(default_factory=set)
+
+
+@dataclass
+class _Filling:
+    """An output being filled. ``left``: pieces under way, and one more until all have been handed out."""
+
+    number: int
+    output: Output
+    left: int = 1
+
+
+@dataclass(frozen=True)
+class _Task:
+    filling: _Filling
+    index: int
+    program: Program
+    piece: Piece
+
+
+def default_workers() -> int:
+    """One thread for each core that this process may use."""
+    with suppress(AttributeError, OSError):  # only Linux knows the affinity
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+class Runner:
+    """Hands out pieces, in order, to ``workers`` threads whose memory together stays within ``max_memory`` bytes.
+
+    ``progress`` is called with the bytes of each piece that is done, from any thread.
+    """
+
+    def __init__(self, workers: int, max_memory: int, progress: Callable[[int], None]) -> None:
+        self._workers = workers
+        self._max_memory = max_memory
+        self._progress = progress
+        self._feed = threading.Lock()  # held while the next piece is looked for
+        self._state = threading.Condition()  # held for what follows
+        self._in_use = 0
+        self._stopped = False
+        self._fatal: BaseException | None = None
+        self._bad: set[Path] = set()
+        self._outcome = Outcome()
+
+    def run(self, outputs: Sequence[Output]) -> Outcome:
+        """Fill every output and commit those that came out whole.
+
+        What is wrong with one input is collected in ``Outcome.failures`` and the rest goes on, so that all of it is
+        known; what makes going on useless (a full disk, an interrupt) is raised. The caller owns the staged files.
+        """
+        tasks = self._tasks(outputs)
+        threads = [
+            threading.Thread(target=self._work, args=(tasks,), name=f"tconv-{n}", daemon=True)
+            for n in range(self._workers)
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                while thread.is_alive():  # a join without a limit would not see an interrupt
+                    thread.join(0.2)
+        finally:
+            self._stop(None)
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+            for output in outputs:
+                output.writer.abort()
+        if self._fatal is not None:
+            raise self._fatal
+        return self._outcome
+
+    def _tasks(self, outputs: Sequence[Output]) -> Iterator[_Task]:
+        """Pieces in the order of the files, so that few files are open at a time."""
+        for number, output in enumerate(outputs):
+            output.path.parent.mkdir(parents=True, exist_ok=True)
+            output.writer.open(output.path)
+            filling = _Filling(number, output)
+            for index, tensor in enumerate(output.tensors):
+                if not output.writer.stored(index):
+                    continue
+                made = program(tensor)
+                for piece in made.pieces():
+                    if piece.path not in self._bad:
+                        with self._state:
+                            filling.left += 1
+                        yield _Task(filling, index, made, piece)
+            self._done(filling)
+
+    def _work(self, tasks: Iterator[_Task]) -> None:
+        buffer = np.empty(0, np.uint8)
+        try:
+            while (task := self._next(tasks)) is not None:
+                need = (task.piece.hi - task.piece.lo) * self._dtype(task).itemsize
+                if buffer.size < need:
+                    buffer = np.empty(need, np.uint8)
+                try:
+                    self._make(task, buffer[:need].view(self._dtype(task)))
+                finally:
+                    with self._state:
+                        self._in_use -= task.piece.cost
+                        self._state.notify_all()
+                self._done(task.filling)
+        except BaseException as problem:
+            self._stop(problem)
+
+    @staticmethod
+    def _dtype(task: _Task) -> np.dtype[np.generic]:
+        return task.filling.output.tensors[task.index].spec.dtype.numpy
+
+    def _next(self, tasks: Iterator[_Task]) -> _Task | None:
+        """The next piece, as soon as there is memory for it; one that is larger than the limit has it alone."""
+        with self._feed:
+            task = None if self._stopped else next(tasks, None)
+            if task is None:
+                return None
+            with self._state:
+                self._state.wait_for(
+                    lambda: self._stopped or not self._in_use or self._in_use + task.piece.cost <= self._max_memory
+                )
+                self._in_use += task.piece.cost
+            return task
+
+    def _make(self, task: _Task, out: Array) -> None:
+        filling, piece = task.filling, task.piece
+        tensor = filling.output.tensors[task.index]
+        try:
+            lost = task.program.make(piece, out)
+        except TconvError as problem:
+            self._failed(task, problem)
+            return
+        except OSError as problem:
+            self._failed(task, TconvError(f"cannot be read: {problem.strerror or problem}"))
+            return
+        except MemoryError:
+            reason = f"needs about {piece.cost:,} bytes of memory at once, and there is not that much"
+            self._failed(task, TconvError(reason, remedy="resize or crop it elsewhere first"))
+            return
+        filling.output.writer.write(task.index, piece.lo, out)
+        stacked = isinstance(tensor.source, Parts)
+        if lost or not stacked:
+            place = Place(filling.number, task.index, piece.path if stacked else None)
+            with self._state:
+                account = self._outcome.lost.setdefault(place, Account())
+                account += lost
+        self._progress(out.nbytes)
+
+    def _failed(self, task: _Task, problem: TconvError) -> None:
+        tensor = task.filling.output.tensors[task.index]
+        name = "" if isinstance(tensor.source, Parts) else tensor.spec.name
+        with self._state:
+            self._bad.add(task.piece.path)
+            self._outcome.failures.append(problem.at(file=task.piece.path, tensor=name))
+            self._outcome.unfinished.add(task.filling.number)
+            self._stopped = self._stopped or len(self._outcome.failures) >= ENOUGH
+
+    def _done(self, filling: _Filling) -> None:
+        with self._state:
+            filling.left -= 1
+            whole = not filling.left and not self._stopped and filling.number not in self._outcome.unfinished
+        if whole:
+            filling.output.writer.commit()
+
+    def _stop(self, problem: BaseException | None) -> None:
+        with self._state:
+            self._fatal = self._fatal or problem
+            self._stopped = True
+            self._state.notify_all()

@@ -1,0 +1,174 @@
+"""Which tensors of what was read go on: the model of a checkpoint, patterns on names, wrappers' prefixes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fnmatch import translate
+from typing import Any
+
+from tconv.errors import TconvError
+from tconv.tensor import Ref, Stream, Tensor
+
+MODEL_KEYS = ("state_dict", "model_state_dict", "model")
+TRAINING_KEYS = re.compile(r"(optim|lr_sched|scheduler|grad_scaler|amp|callbacks|loops)", re.IGNORECASE)
+
+
+def only_model(stream: Stream) -> Stream:
+    """The model's tensors of a checkpoint, named from where they start, for a target that holds no structure.
+
+    They are those under ``state_dict`` (or ``model``), else all but the optimizer's and its like. A note says what
+    was left out.
+    """
+    tree = stream.extra.tree
+    if not isinstance(tree, Mapping):
+        return replace(stream, extra=replace(stream.extra, tree=None))
+    for key in MODEL_KEYS:
+        if isinstance(tree.get(key), Mapping) and _refs(tree[key]):
+            kept = {ref: ref.removeprefix(f"{key}.") for ref in _refs(tree[key])}
+            return _keep(stream, kept, [k for k in tree if k != key])
+    left = [k for k, v in tree.items() if not _refs(v) or (TRAINING_KEYS.match(str(k)) and not isinstance(v, Ref))]
+    kept = {ref: ref for k, v in tree.items() if k not in left for ref in _refs(v)}
+    return _keep(stream, kept, left)
+
+
+def select(stream: Stream, path: str) -> Stream:
+    """What lies under the keys of ``path``, joined by dots, named from there."""
+    tree, done = stream.extra.tree, ""
+    for key in path.split("."):
+        if not isinstance(tree, Mapping) or not any(str(k) == key for k in tree):
+            there = ", ".join(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
+            raise TconvError(f"there is no {path!r} in it", remedy=f"{done or 'the top level'} has {there}")
+        tree = next(v for k, v in tree.items() if str(k) == key)
+        done = f"{done}.{key}" if done else key
+    refs = _refs(tree)
+    if not refs:
+        raise TconvError(f"there is no tensor under {path!r}")
+    names = {ref: ref.removeprefix(f"{path}.") for ref in refs}
+    return _keep(stream, names, [], tree=_renamed(tree, names))
+
+
+def _keep(stream: Stream, names: Mapping[str, str], left: Sequence[Any], tree: Any = None) -> Stream:
+    tensors = []
+    for tensor in stream.tensors:
+        new = names.get(tensor.spec.name)
+        if new is not None:
+            alias = tensor.spec.alias_of
+            spec = replace(tensor.spec, name=new, alias_of=names.get(alias) if alias else None)
+            tensors.append(replace(tensor, spec=spec))
+    note = [f"left out, as the target holds tensors only: {', '.join(map(str, left))}"] if left else []
+    extra = replace(stream.extra, tree=tree)
+    return replace(stream, tensors=tuple(tensors), extra=extra, notes=(*stream.notes, *note))
+
+
+def _refs(tree: Any) -> list[str]:
+    """The names of all tensors below, in order."""
+    if isinstance(tree, Ref):
+        return [tree.name]
+    if isinstance(tree, Mapping):
+        return [name for value in tree.values() for name in _refs(value)]
+    if isinstance(tree, (list, tuple)):
+        return [name for value in tree for name in _refs(value)]
+    return []
+
+
+def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
+    """The same tree with its references renamed; containers are copied, never changed."""
+    if isinstance(tree, Ref):
+        return Ref(names.get(tree.name, tree.name))
+    if isinstance(tree, dict):
+        return _with_items(tree, {k: _renamed(v, names) for k, v in tree.items()})
+    if type(tree) in (list, tuple):
+        return type(tree)(_renamed(v, names) for v in tree)
+    return tree
+
+
+def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream:
+    """Tensors whose name matches a pattern of ``only`` (if any is given) and none of ``skip``.
+
+    Patterns are globs in which ``*`` crosses dots and slashes.
+    """
+    if not only and not skip:
+        return stream
+    tensors = [
+        t for t in stream.tensors if (not only or _matches(t.spec.name, only)) and not _matches(t.spec.name, skip)
+    ]
+    if not tensors:
+        names = ", ".join(t.spec.name for t in stream.tensors[:5])
+        raise TconvError("--only and --skip leave no tensor", remedy=f"names are like {names}")
+    kept = {t.spec.name for t in tensors}
+    # An alias whose base was dropped stands on its own from now on.
+    tensors = [t if t.spec.alias_of in kept else replace(t, spec=replace(t.spec, alias_of=None)) for t in tensors]
+    return stream.with_tensors(tensors)
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(re.match(translate(p), name) for p in patterns)
+
+
+def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
+    """Names without their leading prefixes, in any order and as often as they lead; ``module.`` in the middle stays.
+
+    In a nested container it is the keys of each dict that lose them.
+    """
+    if not prefixes:
+        return stream
+    names: dict[str, str] = {}
+
+    def strip(key: str) -> str:
+        while lead := next((p for p in prefixes if p and key.startswith(p) and key != p), ""):
+            key = key[len(lead) :]
+        return key
+
+    def walk(tree: Any, path: tuple[str, ...]) -> Any:
+        if isinstance(tree, Ref):
+            names[tree.name] = ".".join(path)
+            return Ref(names[tree.name])
+        if isinstance(tree, dict):
+            new = {strip(k) if isinstance(k, str) and _refs(v) else k: v for k, v in tree.items()}
+            if len(new) < len(tree):
+                raise TconvError("two keys of one container would become the same", step="--strip-prefix")
+            return _with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()})
+        if type(tree) in (list, tuple):
+            return type(tree)(walk(v, (*path, str(n))) for n, v in enumerate(tree))
+        return tree
+
+    tree = stream.extra.tree
+    if tree is None or isinstance(tree, Ref):
+        names = {t.spec.name: strip(t.spec.name) for t in stream.tensors}
+    else:
+        tree = walk(tree, ())
+    _refuse_collisions(names)
+    note = () if any(a != b for a, b in names.items()) else (f"no name starts with {' or '.join(prefixes)}",)
+    renamed = _keep(stream, names, [], tree)
+    return replace(renamed, notes=(*renamed.notes, *note))
+
+
+def _with_items(container: Any, items: Mapping[Any, Any]) -> Any:
+    """A dict of the same type, with what it carries beside its items, and other items."""
+    copied = container.copy()
+    copied.clear()
+    copied.update(items)
+    return copied
+
+
+def _refuse_collisions(names: Mapping[str, str]) -> None:
+    seen: dict[str, str] = {}
+    for old, new in names.items():
+        if new in seen:
+            raise TconvError(f"would get the same name as {seen[new]!r}: {new!r}", tensor=old, step="--strip-prefix")
+        seen[new] = old
+
+
+def refuse_doubles(stream: Stream) -> None:
+    """Refuse two tensors of one name, saying which files they come from."""
+    seen: dict[str, Tensor] = {}
+    for tensor in stream.tensors:
+        other = seen.setdefault(tensor.spec.name, tensor)
+        if other is not tensor:
+            raise TconvError(
+                f"two tensors have that name, from {other.source.path} and {tensor.source.path}",
+                remedy="rename a file, or write one output for each input with -o DIR/",
+                tensor=tensor.spec.name,
+            )

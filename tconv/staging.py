@@ -1,0 +1,147 @@
+"""Outputs appear whole or not at all: files are staged beside their target and renamed when all of them are done."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from tconv.errors import TconvError
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows: staging folders of killed processes stay until someone removes them
+    fcntl = None
+
+SUFFIX = ".tconv-part"
+
+
+class Staging:
+    """A hidden folder in each folder that gets outputs, there for as long as a job runs.
+
+    The folders are locked while this process lives, however it ends; one that nobody locks belongs to a dead process
+    and is swept away by the next job that stages beside it.
+    """
+
+    def __init__(self, roots: Iterable[Path]) -> None:
+        """``roots``: the resolved folders below which targets lie; they need not exist yet."""
+        self._roots = {root: _Folder(root) for root in roots}
+
+    def __enter__(self) -> Staging:
+        with contextlib.ExitStack() as stack:
+            for folder in self._roots.values():
+                stack.enter_context(folder)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def path(self, root: Path, target: Path) -> Path:
+        """Where to write what shall become ``target``, somewhere below ``root``."""
+        return self._roots[root].path / target.relative_to(root)
+
+    def publish(self, targets: Sequence[tuple[Path, Path]]) -> None:
+        """Rename what was staged for each (root, target) to where it belongs, replacing what is there at once."""
+        for root, target in targets:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            self.path(root, target).replace(target)
+        for folder in {target.parent for _, target in targets}:
+            _sync(folder)
+
+
+def check_space(sizes: Mapping[Path, int]) -> None:
+    """Refuse before any work what a disk has no room for: bytes by root."""
+    needed: dict[int, tuple[Path, int]] = {}
+    for root, size in sizes.items():
+        there = _existing(root)
+        device = there.stat().st_dev
+        needed[device] = (there, needed.get(device, (there, 0))[1] + size)
+    for there, size in needed.values():
+        free = shutil.disk_usage(there).free
+        if size > free:
+            raise TconvError(
+                f"the output takes {size:,} bytes and the disk has {free:,} free",
+                remedy="make room or write elsewhere with -o",
+                file=there,
+            )
+
+
+def _existing(folder: Path) -> Path:
+    return next(p for p in (folder, *folder.parents) if p.is_dir())
+
+
+class _Folder:
+    """One staging folder, in ``root`` or the nearest folder above it that exists: the same file system, that is."""
+
+    def __init__(self, root: Path) -> None:
+        self._anchor = _existing(root)
+        self.path = Path()
+        self._fd = -1
+
+    def __enter__(self) -> _Folder:
+        try:
+            _sweep(self._anchor)
+            self._make()
+        except OSError as problem:
+            raise TconvError(
+                f"cannot write there: {problem.strerror}", remedy="give another place with -o", file=self._anchor
+            ) from problem
+        return self
+
+    def _make(self) -> None:
+        while True:
+            self.path = self._anchor / f".{secrets.token_hex(6)}{SUFFIX}"
+            self.path.mkdir(mode=0o700)
+            if fcntl is None:
+                return
+            # Between mkdir and lock a sweeper may take the folder for abandoned: then make another.
+            with contextlib.suppress(FileNotFoundError):
+                self._fd = os.open(self.path, os.O_RDONLY)
+                fcntl.flock(self._fd, fcntl.LOCK_EX)
+                if self.path.exists():
+                    return
+            self._unlock()
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _sweep(folder: Path) -> None:
+    """Remove the staging folders of processes that are gone."""
+    if fcntl is None:
+        return
+    for left in folder.glob(f".*{SUFFIX}"):
+        with contextlib.suppress(OSError), _opened(left) as fd:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(left, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _sync(folder: Path) -> None:
+    """Make the renames last through a power cut, where the system can."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
