@@ -59,7 +59,7 @@ def cast(
     check_policy(dst, on_overflow)
     if src == dst:
         if out is not None:
-            np.copyto(out.reshape(x.shape) if out.flags.c_contiguous else out, x)
+            np.copyto(out, x.reshape(out.shape))
         return (x if out is None else out), Lost(x.size)
     check_pair(src, dst)
     flat = np.require(np.asarray(x).reshape(-1), requirements=("C", "A"))

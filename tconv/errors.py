@@ -42,7 +42,7 @@ class TconvError(Exception):
 
     def __str__(self) -> str:
         # An image's tensor is called by its path: saying that twice helps nobody.
-        tensor = "" if self.file.endswith(self.tensor) else self.tensor
+        tensor = "" if f"/{self.file}".endswith(f"/{self.tensor}") else self.tensor
         places = [printable(p) for p in (self.file, tensor, self.step) if p]
         text = ": ".join([*places, printable(self.reason)])
         return f"{text}; {printable(self.remedy)}" if self.remedy else text

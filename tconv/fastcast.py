@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WORTH_IMPORTING = 8 << 20  # bytes; NumPy needs a few ms for them, importing OpenCV ten times that
 BLOCK = 1 << 18  # elements: result and audit of a block stay in the cache
-BAND = 1 << 16  # elements counted together when looking for zeros
+BAND = 1 << 17  # elements counted together when looking for zeros
 FEW = 4  # zeros that are looked for one by one
 
 _seen = 0  # bytes converted so far; a race between threads only delays the import

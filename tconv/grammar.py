@@ -55,7 +55,8 @@ class _Parser:
         while at < end:
             match = _TOKEN.match(self._text, at)
             if match is None:
-                raise self._error("a step", at)
+                start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
+                raise self._error("a name, a value or one of ( ) [ ] , = |", start)
             kind = str(match.lastgroup)
             yield _Token(kind, match.group(kind), match.start(kind), match.end())
             at = match.end()

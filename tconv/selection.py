@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -147,7 +148,7 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
 
 def _with_items(container: Any, items: Mapping[Any, Any]) -> Any:
     """A dict of the same type, with what it carries beside its items, and other items."""
-    copied = container.copy()
+    copied = copy.copy(container)  # dict.copy would forget the attributes of a subclass
     copied.clear()
     copied.update(items)
     return copied

@@ -1,0 +1,90 @@
+"""Names, aliases and limits of dtypes against those of NumPy, ml_dtypes and torch."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tconv.dtypes import ALIASES, DTYPES, dtype, from_numpy
+from tconv.errors import UsageError
+
+FLOATS = [d for d in DTYPES.values() if d.is_float]
+INTEGERS = [d for d in DTYPES.values() if d.is_integer]
+
+
+@pytest.mark.parametrize("one", FLOATS, ids=str)
+def test_limits_of_floats_are_those_of_the_libraries(one: object) -> None:
+    found = dtype(str(one))
+    info = ml_dtypes.finfo(found.numpy)
+    assert found.max == float(info.max)
+    assert found.min == float(info.min)
+    assert found.tiny == float(info.smallest_subnormal)
+    assert found.digits == info.nmant + 1
+    assert found.bits == info.bits
+
+
+@pytest.mark.parametrize("one", FLOATS, ids=str)
+def test_inf_and_nan_exist_where_the_libraries_have_them(one: object) -> None:
+    found = dtype(str(one))
+    with np.errstate(all="ignore"):
+        values = np.array([np.inf, np.nan], np.float32).astype(found.numpy).astype(np.float64)
+    assert bool(np.isinf(values[0])) == found.has_inf
+    assert bool(np.isnan(values[1])) == found.has_nan
+
+
+@pytest.mark.parametrize("one", INTEGERS, ids=str)
+def test_limits_of_integers_are_those_of_the_libraries(one: object) -> None:
+    found = dtype(str(one))
+    info = ml_dtypes.iinfo(found.numpy)
+    assert (found.min, found.max, found.bits) == (info.min, info.max, info.bits)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("half", "float16"), ("FP16", "float16"), ("torch.float16", "float16"), ("np.float16", "float16"),
+        ("torch.bfloat16", "bfloat16"), ("bf16", "bfloat16"), ("long", "int64"), ("tf.uint8", "uint8"),
+        ("torch.half", "float16"), ("double", "float64"), ("e4m3", "float8_e4m3fn"), (" float32 ", "float32"),
+    ],
+)  # fmt: skip
+def test_people_may_type_it_their_way(text: str, name: str) -> None:
+    assert dtype(text).name == name
+
+
+def test_every_alias_names_a_dtype() -> None:
+    assert set(ALIASES.values()) <= set(DTYPES)
+
+
+def test_a_wrong_name_gets_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no dtype 'floot16'; did you mean .*float16"):
+        dtype("floot16")
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn"])
+def test_four_bits_are_packed_in_files(name: str) -> None:
+    assert [dtype(name).nbytes(n) for n in (0, 1, 2, 3)] == [0, 1, 1, 2]
+
+
+def test_bool_takes_a_byte() -> None:
+    assert dtype("bool").nbytes(3) == 3
+
+
+@pytest.mark.parametrize("text", ["<f4", ">f4", "<i8", "|b1", "<c16"])
+def test_numpy_dtypes_are_found_whatever_their_byte_order(text: str) -> None:
+    found = from_numpy(np.dtype(text))
+    assert found is not None
+    assert found.numpy == np.dtype(text).newbyteorder("<")
+
+
+@pytest.mark.parametrize("text", ["O", "U3", "S2", "M8[s]", "V4"])
+def test_what_is_no_tensor_element_has_no_dtype(text: str) -> None:
+    assert from_numpy(np.dtype(text)) is None
+
+
+def test_torch_knows_every_name_that_it_shares() -> None:
+    torch = pytest.importorskip("torch", reason="compares names with those of torch")
+    shared = [d for d in DTYPES.values() if hasattr(torch, d.name) and d.bits >= 8]
+    assert len(shared) >= 15
+    for one in shared:
+        assert torch.empty((), dtype=getattr(torch, one.name)).element_size() == one.itemsize

@@ -1,0 +1,47 @@
+"""Errors in words: place, reason, remedy; nothing that a file says reaches the terminal raw."""
+
+from __future__ import annotations
+
+import pytest
+
+from tconv.errors import TconvError, TconvErrors, UsageError, printable, raise_all
+
+
+def test_an_error_reads_place_reason_remedy() -> None:
+    error = TconvError("3 values overflow", file="a.pt", tensor="w", step="cast(float16)", remedy="clamp them")
+    assert str(error) == "a.pt: w: cast(float16): 3 values overflow; clamp them"
+
+
+def test_places_are_filled_in_later_but_never_overwritten() -> None:
+    error = TconvError("broken", file="inner.pt").at(file="outer.pt", tensor="w")
+    assert str(error) == "inner.pt: w: broken"
+
+
+def test_the_tensor_of_an_image_is_not_said_twice() -> None:
+    assert str(TconvError("truncated", file="images/cats/a.png", tensor="cats/a.png")) == "images/cats/a.png: truncated"
+    assert str(TconvError("truncated", file="x.npy", tensor="y")) == "x.npy: y: truncated"
+
+
+def test_control_characters_of_a_file_are_escaped() -> None:
+    assert str(TconvError("bad", tensor="w\x1b[31m\r")) == "w\\x1b[31m\\r: bad"
+    assert printable("\ud800") == "\\ud800"
+
+
+def test_several_problems_are_listed_and_the_rest_counted() -> None:
+    with pytest.raises(TconvErrors) as caught:
+        raise_all([TconvError(f"p{n}") for n in range(23)], remedy="do this")
+    lines = str(caught.value).splitlines()
+    assert lines == [*(f"p{n}" for n in range(20)), "… and 3 more", "do this"]
+
+
+def test_no_problem_raises_nothing_and_one_raises_itself() -> None:
+    raise_all([])
+    one = UsageError("x")
+    with pytest.raises(UsageError) as caught:
+        raise_all([one])
+    assert caught.value is one
+
+
+def test_a_usage_error_among_several_decides_the_exit_code() -> None:
+    assert TconvErrors([TconvError("a"), UsageError("b")]).exit_code == 2
+    assert TconvErrors([TconvError("a")]).exit_code == 1

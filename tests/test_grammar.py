@@ -1,0 +1,65 @@
+"""The text of a chain: what parses to what, and where an error is said to be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tconv.errors import UsageError
+from tconv.grammar import Call, parse_chain
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "args", "kwargs"),
+    [
+        ("scale", "scale", (), {}),
+        ("scale()", "scale", (), {}),
+        ("resize(224)", "resize", (224,), {}),
+        ("resize(256x192)", "resize", ("256x192",), {}),
+        ("resize( 224 , method = bicubic )", "resize", (224,), {"method": "bicubic"}),
+        ("cast(torch.float16)", "cast", ("torch.float16",), {}),
+        ("clamp(-1.5, 2e3)", "clamp", (-1.5, 2000.0), {}),
+        ("clamp(lo=-.5, hi=+7)", "clamp", (), {"lo": -0.5, "hi": 7}),
+        ("permute(1, 0,)", "permute", (1, 0), {}),
+        ("normalize(mean=[0.5, 0.25], std=(1, 2))", "normalize", (), {"mean": [0.5, 0.25], "std": [1, 2]}),
+        ("normalize('0.5,0.5/1')", "normalize", ("0.5,0.5/1",), {}),
+        ('normalize("a b|c")', "normalize", ("a b|c",), {}),
+        ("f(None, true, False, [])", "f", (None, True, False, []), {}),
+    ],
+)
+def test_one_call(text: str, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    (call,) = parse_chain(f"  {text} ")
+    assert (call.name, call.args, dict(call.kwargs), call.text) == (name, args, kwargs, text)
+
+
+def test_a_chain_keeps_the_order_and_the_text_of_each_call() -> None:
+    assert parse_chain("resize(8)|scale | cast( float16 )") == [
+        Call("resize", (8,), {}, "resize(8)"),
+        Call("scale", (), {}, "scale"),
+        Call("cast", ("float16",), {}, "cast( float16 )"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "the name of a step at position 1, found the end"),
+        ("resize(224", "')' at position 11, found the end"),
+        ("resize(224) scale", "'|' or the end at position 13, found 'scale'"),
+        ("scale |", "the name of a step at position 8, found the end"),
+        ("resize(,)", "a value at position 8, found ',)'"),
+        ("f(a=1, 2)", "name=value"),
+        ("f(a=1, a=2)", "each parameter once at position 8"),
+        ("f(__import__('os'))", "')' at position 13"),
+        ("f(1 + 1)", "at position 5, found '+ 1)'"),
+        ("f(;)", "one of ( ) [ ] , = | at position 3, found ';)'"),
+        ("f('open)", "at position 3"),
+        ("(1)", "the name of a step at position 1"),
+    ],
+)
+def test_errors_say_what_was_expected_and_where(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_chain(text)
+    assert says in str(caught.value)
+    assert caught.value.exit_code == 2

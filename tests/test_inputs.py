@@ -1,0 +1,119 @@
+"""What words stand for: natural order, hidden files, content before suffix, one kind to a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tconv.errors import TconvError
+from tconv.inputs import find, natural
+
+
+def png(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (2, 2)).save(path, "PNG")
+    return path
+
+
+def npy(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    np.save(path, np.zeros(2))
+    return path
+
+
+def names(words: list[str | Path]) -> list[str]:
+    return [one.name for one in find([str(w) for w in words]).inputs]
+
+
+def test_numbers_sort_as_people_count() -> None:
+    paths = [Path(p) for p in ("b/1", "a10", "a9", "a/2", "a/10", "a1b2", "a1b10", "2", "10")]
+    assert [str(p) for p in sorted(paths, key=natural)] == [
+        "2", "10", "a/2", "a/10", "a1b2", "a1b10", "a9", "a10", "b/1",
+    ]  # fmt: skip
+
+
+def test_a_folder_is_searched_all_the_way_down_but_not_where_it_is_hidden(tmp_path: Path) -> None:
+    for name in ("10.png", "2.png", "sub/1.png", ".hidden.png", ".git/x.png"):
+        png(tmp_path / name)
+    assert names([tmp_path]) == ["2.png", "10.png", "sub/1.png"]
+
+
+def test_other_files_of_an_image_folder_are_named_as_ignored(tmp_path: Path) -> None:
+    png(tmp_path / "a.png")
+    (tmp_path / "notes.txt").write_text("x")
+    npy(tmp_path / "b.npy")
+    found = find([str(tmp_path)])
+    assert [one.name for one in found.inputs] == ["a.png"]
+    assert found.notes == (f"{tmp_path}: ignored notes.txt, b.npy",)
+
+
+def test_a_folder_without_images_stands_for_its_arrays_by_their_stems(tmp_path: Path) -> None:
+    npy(tmp_path / "x.npy")
+    npy(tmp_path / "deep" / "y.npy")
+    assert names([tmp_path]) == ["deep/y", "x"]
+
+
+def test_files_keep_the_order_in_which_they_are_named(tmp_path: Path) -> None:
+    b, a = png(tmp_path / "b.png"), png(tmp_path / "a.png")
+    assert names([b, a]) == ["b.png", "a.png"]
+
+
+def test_a_quoted_glob_is_expanded(tmp_path: Path) -> None:
+    png(tmp_path / "2.png")
+    png(tmp_path / "10.png")
+    png(tmp_path / "x" / "3.png")
+    assert names([tmp_path / "*.png"]) == ["2.png", "10.png"]
+    assert names([tmp_path / "**" / "*.png"]) == ["2.png", "10.png", "3.png"]
+
+
+def test_a_file_whose_name_looks_like_a_glob_is_taken_as_it_is(tmp_path: Path) -> None:
+    assert names([png(tmp_path / "a[1].png")]) == ["a[1].png"]
+
+
+def test_content_decides_what_a_file_is(tmp_path: Path) -> None:
+    wrong = png(tmp_path / "really-a-png.jpg")
+    nameless = npy(tmp_path / "array.npy").rename(tmp_path / "array")
+    found = find([str(wrong), str(nameless)])
+    assert [one.format.name for one in found.inputs] == ["png", "npy"]
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "png", "jpg", "pt", "safetensors", "txt"])
+def test_an_empty_file_is_said_to_be_empty(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"empty.{suffix}"
+    path.touch()
+    (failure,) = find([str(path)]).failures
+    assert str(failure) == f"{path}: the file is empty (0 bytes); fetch or write it again"
+
+
+def test_every_word_that_names_nothing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TconvError) as caught:
+        find([str(tmp_path / "a"), str(tmp_path / "*.png")])
+    assert str(caught.value).splitlines() == [
+        f"{tmp_path / 'a'}: there is no such file or folder",
+        f"{tmp_path / '*.png'}: there is no such file or folder",
+    ]
+
+
+def test_a_folder_with_nothing_in_it_that_tconv_reads(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x")
+    with pytest.raises(TconvError, match="holds no file that tconv reads"):
+        find([str(tmp_path)])
+
+
+def test_pipes_and_dangling_links_are_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npy")
+    (tmp_path / "link.npy").symlink_to(tmp_path / "gone")
+    failures = find([str(tmp_path / "pipe.npy"), str(tmp_path / "link.npy")]).failures
+    assert [f.reason for f in failures] == ["neither a file nor a folder", "a link to nothing"]
+
+
+def test_a_plain_pickle_is_refused_for_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "model.pkl"
+    path.write_bytes(b"\x80\x04N.")
+    (failure,) = find([str(path)]).failures
+    assert "pickle" in failure.reason
+    assert "execute" in failure.reason

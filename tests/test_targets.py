@@ -1,0 +1,148 @@
+"""Where outputs go by default and by -o, what is refused, and what stdout will say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tconv import targets
+from tconv.errors import TconvError, UsageError
+from tconv.inputs import Input
+from tconv.registry import FORMATS
+from tconv.targets import Target, below, check, choose
+
+
+def source(path: str, kind: str, root: str | None = None) -> Input:
+    return Input(Path(path), FORMATS[kind], Path(path).name, Path(root) if root else None)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def shown(inputs: list[Input], output: str | None = None, **more: str | bool | None) -> list[str]:
+    defaults: dict[str, object] = {"format_name": None, "tag": "float16"}
+    return [t.shown for t in choose(inputs, output, **{**defaults, **more})]  # type: ignore[arg-type]  # by keyword
+
+
+def test_weights_and_arrays_go_beside_themselves_in_their_format() -> None:
+    assert shown([source("m/ckpt.pt", "pt"), source("b.pth", "pt")]) == ["m/ckpt.float16.pt", "b.float16.pth"]
+    assert shown([source("a.npy", "npy")]) == ["a.float16.npy"]
+    assert shown([source("a.npz", "npz")]) == ["a.float16.npz"]
+
+
+def test_a_dtype_that_numpy_lacks_goes_to_safetensors() -> None:
+    assert shown([source("a.npy", "npy")], tag="bfloat16", extension_dtype=True) == ["a.bfloat16.safetensors"]
+    assert shown([source("a.pt", "pt")], tag="bfloat16", extension_dtype=True) == ["a.bfloat16.pt"]
+
+
+def test_a_folder_of_images_goes_beside_the_folder() -> None:
+    Path("images").mkdir()
+    inputs = [source("images/a.png", "png", "images"), source("images/b/c.jpg", "jpeg", "images")]
+    assert shown(inputs) == ["images.safetensors"]
+    assert shown(inputs, format_name="npy") == ["images.npy"]
+
+
+def test_the_current_folder_goes_beside_itself(tmp_path: Path) -> None:
+    (target,) = choose([source("a.png", "png", ".")], None, None, "")
+    assert target.path == tmp_path.with_name(tmp_path.name + ".safetensors")
+    assert target.shown == str(target.path)
+
+
+def test_one_image_goes_beside_itself() -> None:
+    assert shown([source("x/a.jpg", "jpeg")]) == ["x/a.safetensors"]
+
+
+def test_several_images_and_folders_of_arrays_need_a_place() -> None:
+    with pytest.raises(UsageError, match="need a place"):
+        shown([source("a.png", "png"), source("b.png", "png")])
+    with pytest.raises(UsageError, match="needs a place"):
+        shown([source("d/a.npy", "npy", "d")])
+
+
+def test_a_change_of_nothing_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing to do"):
+        shown([source("a.pt", "pt")], tag="")
+    assert shown([source("a.pt", "pt")], tag="", format_name="safetensors") == ["a.safetensors"]
+
+
+def test_a_file_takes_all_inputs_and_its_suffix_is_the_format(tmp_path: Path) -> None:
+    inputs = [source("a.npy", "npy"), source("b.npy", "npy")]
+    (target,) = choose(inputs, "x/out.NPZ", None, "")
+    assert target == Target(tmp_path / "x" / "out.NPZ", tmp_path / "x", "x/out.NPZ", FORMATS["npz"], tuple(inputs))
+
+
+def test_a_suffix_of_no_format_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"out\.png: the suffix '\.png'.*\.npy, \.npz, \.safetensors, \.pt"):
+        shown([source("a.npy", "npy")], "out.png")
+    assert shown([source("a.npy", "npy")], "out.weird", format_name="npy") == ["out.weird"]
+
+
+def test_a_folder_mirrors_the_tree_and_is_shown_once(tmp_path: Path) -> None:
+    inputs = [source("in/a.png", "png", "in"), source("in/c/b.jpg", "jpeg", "in")]
+    got = choose(inputs, "out/", "npy", "")
+    assert [t.path for t in got] == [tmp_path / "out" / "a.npy", tmp_path / "out" / "c" / "b.npy"]
+    assert {t.shown for t in got} == {"out/"}
+
+
+def test_an_existing_folder_needs_no_slash(tmp_path: Path) -> None:
+    Path("out").mkdir()
+    (target,) = choose([source("ckpt.pt", "pt")], "out", None, "float16")
+    assert target.path == tmp_path / "out" / "ckpt.pt"
+
+
+def test_split_needs_a_folder() -> None:
+    with pytest.raises(UsageError, match="-o DIR/"):
+        shown([source("a.pt", "pt")], split=True)
+
+
+@pytest.mark.parametrize("name", ["../x", "/abs", "a/../../x", "a//b", "", ".", "a\\..\\b", "x\0y", "a/", "y" * 300])
+def test_a_name_that_leaves_the_folder_is_refused(name: str) -> None:
+    (target,) = choose([source("a.safetensors", "safetensors")], "out/", "npy", "", split=True)
+    with pytest.raises(TconvError):
+        below(target, name)
+
+
+def test_names_with_slashes_make_folders(tmp_path: Path) -> None:
+    (target,) = choose([source("a.safetensors", "safetensors")], "out/", "npy", "", split=True)
+    assert below(target, "cats/1.png") == tmp_path / "out" / "cats" / "1.png.npy"
+    assert below(target, "layers.0.weight") == tmp_path / "out" / "layers.0.weight.npy"
+
+
+def problems(paths: list[tuple[Path, list[Input]]], force: bool = False) -> str:
+    with pytest.raises(TconvError) as caught:
+        check(paths, force)
+    return str(caught.value)
+
+
+def test_two_inputs_for_one_file_are_named() -> None:
+    a, b = source("in/a.png", "png", "in"), source("in/a.jpg", "jpeg", "in")
+    chosen = choose([a, b], "out/", "npy", "")
+    assert "in/a.png and in/a.jpg would both become it" in problems([(t.path, list(t.inputs)) for t in chosen])
+
+
+def test_what_exists_is_replaced_by_force_only(tmp_path: Path) -> None:
+    target = tmp_path / "a.npy"
+    target.touch()
+    one = source(str(target), "npy")
+    assert "exists already; --force" in problems([(target, [source("b.npy", "npy")])])
+    assert "is an input too" in problems([(target, [one])])
+    check([(target, [one])], force=True)
+
+
+def test_what_is_no_file_is_refused_even_by_force(tmp_path: Path) -> None:
+    assert "neither a file nor a folder" in problems([(Path("/dev/null"), [])], force=True)
+    assert "is a folder" in problems([(tmp_path, [])], force=True)
+    (tmp_path / "f").touch()
+    assert f"{tmp_path / 'f'} is not a folder" in problems([(tmp_path / "f" / "x.npy", [])])
+
+
+def test_links_are_resolved(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.npy").symlink_to(tmp_path / "real" / "x.npy")
+    (target,) = targets.choose([source("a.npy", "npy")], "link.npy", None, "")
+    assert (target.path, target.root, target.shown) == (
+        tmp_path / "real" / "x.npy", tmp_path / "real", "link.npy",
+    )  # fmt: skip
