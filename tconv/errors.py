@@ -43,7 +43,7 @@ class TconvError(Exception):
     def __str__(self) -> str:
         # An image's tensor is called by its path: saying that twice helps nobody.
         tensor = "" if f"/{self.file}".endswith(f"/{self.tensor}") else self.tensor
-        places = [printable(p) for p in (self.file, tensor, self.step) if p]
+        places = [printable(p).replace("\n", "\\n") for p in (self.file, tensor, self.step) if p]
         text = ": ".join([*places, printable(self.reason)])
         return f"{text}; {printable(self.remedy)}" if self.remedy else text
 
@@ -61,6 +61,11 @@ class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named 
         super().__init__(f"{len(problems)} problems", remedy=remedy)
         self.problems = list(problems)
         self.exit_code = max((p.exit_code for p in problems), default=1)
+
+    def at(self, *, file: str | Path = "", tensor: str = "", step: str = "") -> TconvError:
+        for problem in self.problems:
+            problem.at(file=file, tensor=tensor, step=step)
+        return super().at(file=file, tensor=tensor, step=step)
 
     def __str__(self) -> str:
         lines = [str(p) for p in self.problems[:SHOWN]]

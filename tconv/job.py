@@ -52,7 +52,7 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None]) -
 
 
 def _fill(planned: Plan, staging: Staging, progress: Progress) -> Outcome:
-    outputs = [Output(f.writer, staging.path(f.target.root, f.path), f.stream.tensors) for f in planned.files]
+    outputs = [Output(f.writer, staging.path(f.target.root, f.path), f.path, f.stream.tensors) for f in planned.files]
     total = sum(t.spec.nbytes for o in outputs for i, t in enumerate(o.tensors) if o.writer.stored(i))
     progress.begin("converting", total, "bytes")
     return Runner(planned.workers, planned.request.max_memory, progress.advance).run(outputs)

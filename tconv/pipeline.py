@@ -171,7 +171,8 @@ def _from_item(item: str | dict[str, Any]) -> list[Step]:
     if len(item) != 1:
         raise UsageError(f"one step to an entry, not {len(item)}: {', '.join(map(str, item))}")
     ((name, value),) = item.items()
-    args, kwargs = (), {}
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = {}
     if isinstance(value, dict):
         kwargs = value
     elif isinstance(value, list):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -26,11 +26,20 @@ ENOUGH = 1000  # a job that went wrong this often has told enough
 
 @dataclass
 class Output:
-    """One file to fill: a planned writer, where to stage it, and the tensors in the order of the plan."""
+    """One file to fill: a planned writer, where to stage it for which target, and the tensors in the plan's order."""
 
     writer: Writer
     path: Path
+    target: Path
     tensors: Sequence[Tensor]
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A full disk, say, is the target's problem and ends the job."""
+        try:
+            yield
+        except OSError as problem:
+            raise TconvError(f"cannot be written: {problem.strerror or problem}", file=self.target) from problem
 
 
 class Place(NamedTuple):
@@ -123,8 +132,9 @@ class Runner:
     def _tasks(self, outputs: Sequence[Output]) -> Iterator[_Task]:
         """Pieces in the order of the files, so that few files are open at a time."""
         for number, output in enumerate(outputs):
-            output.path.parent.mkdir(parents=True, exist_ok=True)
-            output.writer.open(output.path)
+            with output.writing():
+                output.path.parent.mkdir(parents=True, exist_ok=True)
+                output.writer.open(output.path)
             filling = _Filling(number, output)
             for index, tensor in enumerate(output.tensors):
                 if not output.writer.stored(index):
@@ -186,7 +196,8 @@ class Runner:
             reason = f"needs about {piece.cost:,} bytes of memory at once, and there is not that much"
             self._failed(task, TconvError(reason, remedy="resize or crop it elsewhere first"))
             return
-        filling.output.writer.write(task.index, piece.lo, out)
+        with filling.output.writing():
+            filling.output.writer.write(task.index, piece.lo, out)
         stacked = isinstance(tensor.source, Parts)
         if lost or not stacked:
             place = Place(filling.number, task.index, piece.path if stacked else None)
@@ -209,7 +220,8 @@ class Runner:
             filling.left -= 1
             whole = not filling.left and not self._stopped and filling.number not in self._outcome.unfinished
         if whole:
-            filling.output.writer.commit()
+            with filling.output.writing():
+                filling.output.writer.commit()
 
     def _stop(self, problem: BaseException | None) -> None:
         with self._state:

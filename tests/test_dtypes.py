@@ -16,7 +16,7 @@ INTEGERS = [d for d in DTYPES.values() if d.is_integer]
 @pytest.mark.parametrize("one", FLOATS, ids=str)
 def test_limits_of_floats_are_those_of_the_libraries(one: object) -> None:
     found = dtype(str(one))
-    info = ml_dtypes.finfo(found.numpy)
+    info = ml_dtypes.finfo(found.numpy)  # type: ignore[no-untyped-call]  # ml_dtypes has no types for it
     assert found.max == float(info.max)
     assert found.min == float(info.min)
     assert found.tiny == float(info.smallest_subnormal)
@@ -36,7 +36,7 @@ def test_inf_and_nan_exist_where_the_libraries_have_them(one: object) -> None:
 @pytest.mark.parametrize("one", INTEGERS, ids=str)
 def test_limits_of_integers_are_those_of_the_libraries(one: object) -> None:
     found = dtype(str(one))
-    info = ml_dtypes.iinfo(found.numpy)
+    info = ml_dtypes.iinfo(found.numpy)  # type: ignore[no-untyped-call]  # as above
     assert (found.min, found.max, found.bits) == (info.min, info.max, info.bits)
 
 

@@ -23,7 +23,7 @@ def test_the_tensor_of_an_image_is_not_said_twice() -> None:
 
 
 def test_control_characters_of_a_file_are_escaped() -> None:
-    assert str(TconvError("bad", tensor="w\x1b[31m\r")) == "w\\x1b[31m\\r: bad"
+    assert str(TconvError("bad", tensor="w\x1b[31m\r\n")) == "w\\x1b[31m\\r\\n: bad"
     assert printable("\ud800") == "\\ud800"
 
 

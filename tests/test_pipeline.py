@@ -21,7 +21,8 @@ def test_text_becomes_steps_that_print_as_the_same_text() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "resize(224)", "resize(256x192, method=bicubic)", "crop(224)", "permute(1, 0)", "permute(NCHW)", "stack", "scale",
+        "resize(224)", "resize(256x192, method=bicubic)", "crop(224)", "permute(1, 0)", "permute(NCHW)", "stack",
+        "scale",
         "scale(uint8)", "scale(uint8, like=torchvision)", "normalize(mean=[0.5], std=[0.25])", "clamp(-1, 2.5)",
         "cast(float16, on_overflow=saturate)", "normalize(clip)", "normalize('0.5,0.5,0.5/0.2,0.2,0.2')",
     ],

@@ -1,0 +1,90 @@
+"""tconv's mark in a file's metadata: that its tensors are data, what their axes are, in which range they lie.
+
+It is one string of JSON under the key ``tconv``::
+
+    {"kind": "data", "axes": "HWC", "range": [0, 255]}
+
+``axes`` and ``range`` hold for all tensors, or are maps from the tensors' names where they differ.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from tconv.tensor import Extra, Range, Spec
+
+KEY = "tconv"
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What a file holds, once its mark is read: ``metadata`` is without it."""
+
+    kind: Literal["weights", "data"]
+    specs: list[Spec]
+    metadata: dict[str, str]
+
+
+def put_on(extra: Extra, specs: Sequence[Spec]) -> dict[str, str]:
+    """The metadata to write: of data with the mark, of weights with their framework."""
+    metadata = {key: value for key, value in extra.metadata.items() if key != KEY}
+    if extra.kind == "weights":
+        return metadata if "format" in metadata else metadata | {"format": "pt"}
+    axes = {spec.name: spec.axes for spec in specs}
+    ranges = {spec.name: _finite(spec.range) for spec in specs}
+    fields = {"kind": "data", "axes": _shared(axes), "range": _shared(ranges)}
+    text = json.dumps({k: v for k, v in fields.items() if v is not None}, ensure_ascii=False)
+    return metadata | {KEY: text}
+
+
+def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked, list[str]]:
+    """What the mark says, and what the user should hear: a mark that makes no sense is ignored, and told."""
+    plain = {key: value for key, value in metadata.items() if key != KEY}
+    weights = Marked("weights", list(specs), plain)
+    if KEY not in metadata:
+        return weights, []
+    try:
+        found = json.loads(metadata[KEY])
+        if found["kind"] != "data":
+            raise ValueError
+        axes, ranges = found.get("axes"), found.get("range")
+        marked = [
+            replace(spec, axes=_axes(_of(axes, spec.name), spec), range=_range(_of(ranges, spec.name)))
+            for spec in specs
+        ]
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
+        return weights, ["its mark of data is broken, so its tensors are taken for weights"]
+    return Marked("data", marked, plain), []
+
+
+def _finite(value: Range | None) -> list[float] | None:
+    return list(value) if value and all(map(math.isfinite, value)) else None
+
+
+def _shared(values: Mapping[str, Any]) -> Any:
+    """The one value of all, or what each has."""
+    first = next(iter(values.values()), None)
+    return first if all(v == first for v in values.values()) else {k: v for k, v in values.items() if v is not None}
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, dict) else value
+
+
+def _axes(value: Any, spec: Spec) -> str | None:
+    if value is not None and (not isinstance(value, str) or len(value) != len(spec.shape)):
+        raise ValueError
+    return value
+
+
+def _range(value: Any) -> Range | None:
+    if value is None:
+        return None
+    low, high = value
+    if not all(type(v) in (int, float) and math.isfinite(v) for v in value) or not low < high:
+        raise ValueError
+    return low, high

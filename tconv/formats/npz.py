@@ -1,0 +1,237 @@
+"""NumPy's .npz: a zip archive of .npy members, stored or deflated."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import RawIOBase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tconv.errors import TconvError, raise_all
+from tconv.formats import npy
+from tconv.formats.crc import PiecewiseCrc32
+from tconv.formats.flat import check_dtypes, check_names, left_out
+from tconv.formats.inflate import Inflated
+from tconv.formats.positional import PositionalWriter
+from tconv.formats.raw import CHUNK, RawSource, check_length, fill, fill_from, opened, take, to_native
+from tconv.formats.unzip import Entry, entries
+from tconv.formats.zip import directory, place
+from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+
+
+def read(path: Path, name: str, options: ReadOptions) -> Stream:
+    """Its arrays, lazily, under the names that ``numpy.load`` gives them; the archive is refused if one of them is no
+    tensor. Other members are noted as ignored. What is read is checked against the checksums.
+    """
+    tensors, ignored, problems = list[Tensor](), list[str](), list[TconvError]()
+    with opened(path) as file:
+        members = entries(file)
+        _check_unique(members)
+        for member in members:
+            try:
+                found = _tensor(path, file, member)
+            except TconvError as problem:
+                problems.append(problem.at(file=path, tensor=_name(member)))
+                continue
+            if found is None:
+                ignored.append(member.name)
+            else:
+                tensors.append(found)
+    raise_all(problems)
+    notes = (f"{path}: ignored {_listed(ignored)}, which hold no array",) if ignored else ()
+    return Stream(tuple(tensors), Extra("data"), notes)
+
+
+def _name(member: Entry) -> str:
+    return member.name.removesuffix(".npy")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(names[:5]) + more
+
+
+def _check_unique(members: Sequence[Entry]) -> None:
+    twice = [name for name, count in Counter(map(_name, members)).items() if count > 1]
+    raise_all([TconvError("two members have this name (apart from the suffix .npy)", tensor=name) for name in twice])
+
+
+def _tensor(path: Path, file: RawIOBase, member: Entry) -> Tensor | None:
+    """The array of a member, or None if it is none."""
+    if member.name.endswith("/"):
+        return None
+    member.check()
+    if not member.name.endswith(".npy") and take(member.content(file), len(npy.MAGIC)) != npy.MAGIC:
+        return None
+    layout = npy.parse(member.content(file), member.size)
+    check_length(layout.start + layout.nbytes, member.size)
+    spec = layout.spec(_name(member))
+    if member.deflated:
+        return Tensor(spec, DeflatedSource(path, layout, member))
+    checksum = PiecewiseCrc32(member.size)
+    checksum.add(0, take(member.content(file), layout.start))
+    return Tensor(spec, StoredSource(layout.source(path, member.start), member, checksum))
+
+
+def _corrupt() -> TconvError:
+    return TconvError("the bytes are not those that were written (bad CRC-32)", remedy="fetch or write the file again")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSource:
+    """The elements of a stored member.
+
+    The checksum grows with what is read, and is compared once all has been; where elements are strided, that is
+    before the first is given out.
+    """
+
+    elements: RawSource
+    member: Entry
+    checksum: PiecewiseCrc32
+
+    @property
+    def path(self) -> Path:
+        return self.elements.path
+
+    @property
+    def dtype(self) -> DType:
+        return self.elements.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.elements.shape
+
+    @property
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
+        if self.elements.strides is not None:
+            self._check_all()
+            return self.elements.read(lo, hi, out)
+        if out is None:
+            out = np.empty(hi - lo, self.dtype.numpy)
+        with opened(self.path) as file:
+            self._fill(file, self.elements.offset + lo * self.dtype.itemsize, out)
+        to_native(out, self.elements.swap)
+        return out
+
+    def _check_all(self) -> None:
+        if self.checksum.total == self.member.crc:
+            return
+        end = self.member.start + self.member.size
+        with opened(self.path) as file:
+            for offset in range(self.elements.offset, end, CHUNK):
+                self._fill(file, offset, np.empty(min(CHUNK, end - offset), np.uint8))
+
+    def _fill(self, file: RawIOBase, offset: int, out: Array) -> None:
+        fill(file, offset, out)
+        if self.checksum.total is None:
+            self.checksum.add(offset - self.member.start, out.view(np.uint8).data)
+        if self.checksum.total not in (None, self.member.crc):
+            raise _corrupt()
+
+
+@dataclass(frozen=True, slots=True)
+class DeflatedSource:
+    """The elements of a deflated member: it decodes whole."""
+
+    path: Path
+    layout: npy.Layout
+    member: Entry
+
+    @property
+    def dtype(self) -> DType:
+        return self.layout.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.layout.shape
+
+    @property
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
+        size = self.layout.nbytes // self.dtype.itemsize
+        c_order = self.layout.strides is None
+        whole = out if out is not None and c_order and out.size == size else np.empty(size, self.dtype.numpy)
+        self._decode(whole)
+        to_native(whole, self.layout.swap)
+        if not c_order:
+            whole = whole.reshape(self.shape, order="F").reshape(-1)
+        if out is None:
+            return whole[lo:hi]
+        if out is not whole:
+            out[:] = whole[lo:hi]
+        return out
+
+    def _decode(self, out: Array) -> None:
+        with opened(self.path) as file:
+            content = Inflated(file, self.member.start, self.member.compressed)
+            take(content, self.layout.start)
+            fill_from(content, out, self.layout.start)
+            if content.read(1) or content.crc != self.member.crc:
+                raise _corrupt()
+
+
+class NpzWriter(PositionalWriter):
+    """Writes an archive of stored members that ``numpy.load`` reads and maps: their elements are 64-byte aligned.
+
+    Metadata and structure are left out. Refuses dtypes that NumPy lacks and names that it could not look up.
+    """
+
+    def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
+        check_dtypes(specs, npy.NAMEABLE, ".npz")
+        check_names(specs)
+        _check_lookup(specs)
+        self.specs = specs
+        self._headers = [npy.header(spec) for spec in specs]
+        sizes = [len(h) + spec.nbytes for h, spec in zip(self._headers, specs, strict=True)]
+        self._members = place((f"{spec.name}.npy", size) for spec, size in zip(specs, sizes, strict=True))
+        self._checksums = [PiecewiseCrc32(size) for size in sizes]
+        for checksum, header in zip(self._checksums, self._headers, strict=True):
+            checksum.add(0, header)
+        self.offsets = [m.start + len(h) for m, h in zip(self._members, self._headers, strict=True)]
+        start, end = directory(self._members, [0] * len(specs))
+        self.size = start + len(end)
+        self.left_out = left_out(extra)
+
+    def header(self) -> list[tuple[int, bytes]]:
+        records = zip(self._members, self._headers, strict=True)
+        return [item for m, h in records for item in ((m.header, m.local_header()), (m.start, h))]
+
+    def write(self, i: int, lo: int, array: Array) -> None:
+        before = len(self._headers[i]) + lo * self.specs[i].dtype.itemsize
+        flat = np.ascontiguousarray(array).reshape(-1)
+        self._checksums[i].add(before, flat.view(np.uint8).data)
+        super().write(i, lo, flat)
+
+    def trailer(self) -> list[tuple[int, bytes]]:
+        totals = [checksum.total for checksum in self._checksums]
+        known = [total for total in totals if total is not None]
+        assert len(known) == len(totals), "a tensor was not written whole"
+        patches = [(m.crc_offset, struct.pack("<I", crc)) for m, crc in zip(self._members, known, strict=True)]
+        return [*patches, directory(self._members, known)]
+
+
+def _check_lookup(specs: Sequence[Spec]) -> None:
+    """Refuse names that ``numpy.load`` would take for others, or that zip cannot hold."""
+    names = {spec.name for spec in specs}
+    problems = []
+    for name in (spec.name for spec in specs):
+        if f"{name}.npy" in names:
+            problems.append(TconvError(f"an .npz cannot hold it beside {name + '.npy'!r}", tensor=name))
+        if "\0" in name or len(name.encode()) + 4 > 0xFFFF:
+            reason = "the name holds a NUL character" if "\0" in name else "the name is longer than 65,531 bytes"
+            problems.append(TconvError(f"{reason}, which an .npz cannot hold", tensor=name[:60]))
+    raise_all(problems)

@@ -1,0 +1,174 @@
+"""Elements that lie in a file as they are: at a byte offset, perhaps strided, perhaps of the other byte order."""
+
+from __future__ import annotations
+
+import math
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import RawIOBase
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tconv.errors import TconvError
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+
+MAX_AXES = 64 if int(np.__version__.split(".")[0]) >= 2 else 32  # NumPy's own limit
+MAX_BYTES = 2**63 - 1
+CHUNK = 1 << 20  # bytes read in one go where more are wanted
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[RawIOBase]:
+    """A regular file, unbuffered; whatever goes wrong inside is a ``TconvError`` that names it."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its writer
+            kind = "a directory" if path.is_dir() else "not a regular file"
+            raise TconvError(f"is {kind}")
+        with path.open("rb", buffering=0) as file:
+            yield file
+    except OSError as problem:
+        raise TconvError(f"cannot be read: {problem.strerror or problem}", file=path) from problem
+    except TconvError as problem:
+        problem.at(file=path)
+        raise
+
+
+def file_size(file: RawIOBase) -> int:
+    """The size in bytes; a ``TconvError`` for an empty file."""
+    size = file.seek(0, 2)
+    file.seek(0)
+    if not size:
+        raise TconvError("the file is empty (0 bytes)", remedy="fetch or write it again")
+    return size
+
+
+def take(file: RawIOBase, count: int) -> bytes:
+    """The next ``count`` bytes, or fewer at the end of the file. The caller has checked ``count``."""
+    parts = []
+    while count and (part := file.read(count)):
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def fill(file: RawIOBase, offset: int, out: Array) -> None:
+    """The bytes from ``offset`` on into all of ``out``, which is flat; ``TconvError`` if the file ends before."""
+    file.seek(offset)
+    fill_from(file, out, offset)
+
+
+def fill_from(stream: RawIOBase, out: Array, offset: int = 0) -> None:
+    """What comes next into all of ``out``; ``offset`` tells, for the message, how much came before."""
+    view, done = out.view(np.uint8).data, 0
+    while done < len(view):
+        count = stream.readinto(view[done : done + CHUNK])
+        if not count:
+            raise truncated(offset + len(view), offset + done)
+        done += count
+
+
+def truncated(expected: int, found: int) -> TconvError:
+    return TconvError(
+        f"truncated: expected {expected:,} bytes, found {found:,}", remedy="fetch or write the file again"
+    )
+
+
+def check_length(expected: int, found: int) -> None:
+    """Refuse a file that is shorter or longer than its header says."""
+    if found < expected:
+        raise truncated(expected, found)
+    if found > expected:
+        raise TconvError(f"{found - expected:,} bytes too many: expected {expected:,} bytes, found {found:,}")
+
+
+def checked_bytes(shape: tuple[int, ...], dtype: DType) -> int:
+    """The bytes that the elements take; ``TconvError`` for what no array's shape can be."""
+    if len(shape) > MAX_AXES:
+        raise TconvError(f"a shape of {len(shape)} axes, and there can be {MAX_AXES}")
+    if any(n < 0 for n in shape):
+        raise TconvError("a shape with a negative size")
+    # Empty arrays too: NumPy multiplies the sizes that are not 0.
+    if math.prod(n for n in shape if n) * dtype.itemsize > MAX_BYTES:
+        raise TconvError(f"a shape too large for any memory ({len(shape)} axes)")
+    return dtype.nbytes(math.prod(shape))
+
+
+def to_native(out: Array, swap: bool) -> None:
+    """Bytes as they were read made values, in place: the byte order native, any non-zero bool True (which is 1)."""
+    if swap:
+        out.byteswap(inplace=True)
+    if out.dtype == np.bool_:
+        bits = out.view(np.uint8)
+        np.minimum(bits, 1, out=bits)
+
+
+def gather(view: Array, lo: int, hi: int, out: Array) -> None:
+    """Elements [lo, hi), in C order, of an array of any strides into ``out``, which is flat; nothing else is copied."""
+    if lo == hi:
+        return
+    if view.ndim < 2:
+        out[:] = view.reshape(-1)[lo:hi]
+        return
+    row = math.prod(view.shape[1:])
+    first, last = -(-lo // row), hi // row  # the rows in [lo, hi) that are whole
+    if first > last:
+        gather(view[last], lo - last * row, hi - last * row, out)
+        return
+    head, body = first * row - lo, (last - first) * row
+    if head:
+        gather(view[first - 1], row - head, row, out[:head])
+    rows = view[first:last]
+    out[head : head + body].reshape(rows.shape)[...] = rows
+    if head + body < hi - lo:
+        gather(view[last], 0, hi - last * row, out[head + body :])
+
+
+@dataclass(frozen=True, slots=True)
+class RawSource:
+    """A ``Source`` of elements at byte ``offset`` of a file.
+
+    ``swap``: they are in the byte order that is not native. ``strides``, counted in elements and none negative, says
+    how far apart neighbours along each axis lie; None is C order. The maker has checked that all lie in the file.
+    """
+
+    path: Path
+    dtype: DType
+    shape: tuple[int, ...]
+    offset: int
+    swap: bool = False
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def seekable(self) -> bool:
+        return True
+
+    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty(hi - lo, self.dtype.numpy)
+        if lo == hi:
+            return out
+        with opened(self.path) as file:
+            if self.strides is None:
+                fill(file, self.offset + lo * self.dtype.itemsize, out)
+            else:
+                gather(self._mapped(file, self.strides), lo, hi, out)
+        to_native(out, self.swap)
+        return out
+
+    def _mapped(self, file: RawIOBase, strides: tuple[int, ...]) -> Array:
+        """The array as a view of the mapped file, so that only what is asked for is read."""
+        dtype = self.dtype.numpy
+        extent = 1 + sum((n - 1) * s for n, s in zip(self.shape, strides, strict=True))
+        end, size = self.offset + extent * dtype.itemsize, file_size(file)
+        if size < end:  # it shrank since the header was read
+            raise truncated(end, size)
+        flat = np.memmap(file, dtype, "r", self.offset, (extent,))
+        steps = [s * dtype.itemsize for s in strides]
+        return np.lib.stride_tricks.as_strided(flat, self.shape, steps, writeable=False)

@@ -1,0 +1,214 @@
+"""The safetensors format: a JSON header that says of each tensor what it is and where, and the bytes.
+
+Format: https://github.com/huggingface/safetensors#format
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from io import RawIOBase
+from pathlib import Path
+from typing import Any
+
+from tconv.dtypes import DTYPES, DType
+from tconv.errors import TconvError, raise_all
+from tconv.formats import mark
+from tconv.formats.flat import check_dtypes, check_names, left_out
+from tconv.formats.positional import PositionalWriter
+from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
+from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+
+MAX_HEADER = 100_000_000  # bytes, the library's own limit
+METADATA = "__metadata__"
+
+# In the order of the library, alignment growing: files are laid out by it, from the last to the first.
+_NAMES = {
+    "BOOL": "bool",
+    "U8": "uint8",
+    "I8": "int8",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "I16": "int16",
+    "U16": "uint16",
+    "F16": "float16",
+    "BF16": "bfloat16",
+    "I32": "int32",
+    "U32": "uint32",
+    "F32": "float32",
+    "C64": "complex64",
+    "F64": "float64",
+    "I64": "int64",
+    "U64": "uint64",
+}
+_DTYPES = {code: DTYPES[name] for code, name in _NAMES.items()}
+_CODES = {name: code for code, name in _NAMES.items()}
+_RANK = {name: rank for rank, name in enumerate(_CODES)}
+_KNOWN = ("F4", "F6_E2M3", "F6_E3M2", "F8_E8M0")  # to the library, and not to tconv
+
+
+def read(path: Path, name: str, options: ReadOptions) -> Stream:
+    """Its tensors, lazily, in the order of the header, and its metadata.
+
+    They are weights, unless the file bears tconv's mark of data. Everything that the header says is checked: names
+    are unique, dtypes known, sizes those of the shapes; the tensors fill the file without a hole or an overlap.
+    """
+    with opened(path) as file:
+        size = file_size(file)
+        header, start = _header(file, size)
+        metadata = _metadata(header.pop(METADATA, None))
+        specs, offsets = _tensors(header)
+        check_length(start + _end(specs, offsets), size)
+    found, notes = mark.take_off(metadata, specs)
+    sources = [RawSource(path, s.dtype, s.shape, start + o) for s, o in zip(specs, offsets, strict=True)]
+    tensors = tuple(Tensor(spec, source) for spec, source in zip(found.specs, sources, strict=True))
+    return Stream(tensors, Extra(found.kind, metadata=found.metadata), tuple(f"{path}: {n}" for n in notes))
+
+
+def _header(file: RawIOBase, size: int) -> tuple[dict[str, Any], int]:
+    """The header, and the offset of the first byte after it."""
+    if size < 8:
+        raise truncated(8, size)
+    length = int.from_bytes(take(file, 8), "little")
+    if length > MAX_HEADER:
+        raise TconvError(f"a header of {length:,} bytes, and at most {MAX_HEADER:,} are allowed")
+    if 8 + length > size:
+        raise truncated(8 + length, size)
+    try:
+        header = json.loads(take(file, length).decode(), object_pairs_hook=_unique, parse_constant=_no_number)
+    except UnicodeDecodeError as problem:
+        raise _broken("it is not UTF-8") from problem
+    except json.JSONDecodeError as problem:
+        raise _broken(f"not JSON at character {problem.pos} ({problem.msg})") from problem
+    except (ValueError, RecursionError) as problem:
+        raise _broken("a number too long, or nesting too deep") from problem
+    if not isinstance(header, dict):
+        raise _broken("not a JSON object")
+    return header, 8 + length
+
+
+def _broken(how: str) -> TconvError:
+    return TconvError(f"a broken header: {how}")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
+        raise _broken(f"{name!r} is there twice")
+    return found
+
+
+def _no_number(text: str) -> None:
+    raise _broken(f"{text} is no JSON")
+
+
+def _metadata(value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
+        raise _broken(f"{METADATA} must be a map of strings")
+    return value
+
+
+def _tensors(header: Mapping[str, Any]) -> tuple[list[Spec], list[int]]:
+    """Specs, and where each starts after the header."""
+    specs, offsets, problems = list[Spec](), list[int](), list[TconvError]()
+    for name, entry in header.items():
+        try:
+            spec, offset = _tensor(name, entry)
+        except TconvError as problem:
+            problems.append(problem.at(tensor=name))
+            continue
+        specs.append(spec)
+        offsets.append(offset)
+    raise_all(problems)
+    check_names(specs)
+    return specs, offsets
+
+
+def _tensor(name: str, entry: object) -> tuple[Spec, int]:
+    if not isinstance(entry, dict) or not entry.keys() >= {"dtype", "shape", "data_offsets"}:
+        raise _broken("dtype, shape or data_offsets is missing")
+    dtype = _dtype(entry["dtype"])
+    shape, span = entry["shape"], entry["data_offsets"]
+    if not _naturals(shape):
+        raise _broken("the shape is not a list of sizes")
+    if not _naturals(span) or len(span) != 2 or span[0] > span[1]:
+        raise _broken("data_offsets are not a beginning and an end")
+    nbytes = checked_bytes(tuple(shape), dtype)
+    if span[1] - span[0] != nbytes:
+        raise _broken(f"its shape takes {nbytes:,} bytes and its data_offsets leave {span[1] - span[0]:,}")
+    return Spec(name, dtype, tuple(shape)), span[0]
+
+
+def _naturals(value: object) -> bool:
+    return isinstance(value, list) and all(type(n) is int and 0 <= n <= MAX_BYTES for n in value)
+
+
+def _dtype(code: object) -> DType:
+    dtype = _DTYPES.get(code) if isinstance(code, str) else None
+    if dtype is None:
+        known = "a dtype that tconv does not support" if code in _KNOWN else "an unknown dtype"
+        raise TconvError(f"{known}: {str(code)[:40]}")
+    return dtype
+
+
+def _end(specs: Sequence[Spec], offsets: Sequence[int]) -> int:
+    """Where the last tensor ends; each must begin where another one ends."""
+    end = 0
+    for offset, spec in sorted(zip(offsets, specs, strict=True), key=lambda pair: (pair[0], pair[1].nbytes)):
+        if offset != end:
+            how = "bytes between it and the tensor before" if offset > end else "bytes shared with another tensor"
+            raise TconvError(f"a broken header: {abs(offset - end):,} {how}", tensor=spec.name)
+        end = offset + spec.nbytes
+    return end
+
+
+class SafetensorsWriter(PositionalWriter):
+    """Lays tensors out as the library does, byte for byte: by dtype, then by name, so that each is aligned.
+
+    Weights get the metadata ``format: pt`` where there is no ``format``: Hugging Face's transformers refuse files
+    without. Data get tconv's mark.
+    """
+
+    def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
+        check_dtypes(specs, _CODES, ".safetensors")
+        check_names(specs)
+        for spec in specs:
+            if spec.name == METADATA:
+                raise TconvError("the name is the format's own, of its metadata", tensor=spec.name)
+        self.specs = specs
+        self._header, starts = _planned(specs, mark.put_on(extra, specs))
+        self.offsets = [len(self._header) + start for start in starts]
+        self.size = len(self._header) + sum(spec.nbytes for spec in specs)
+        self.left_out = left_out(extra, metadata=True)
+
+    def header(self) -> list[tuple[int, bytes]]:
+        return [(0, self._header)]
+
+
+def _planned(specs: Sequence[Spec], metadata: Mapping[str, str]) -> tuple[bytes, list[int]]:
+    """The header with the length before it, and where after it each tensor starts."""
+    starts, end = [0] * len(specs), 0
+    header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
+    for i in sorted(range(len(specs)), key=lambda i: (-_RANK[specs[i].dtype.name], specs[i].name)):
+        spec = specs[i]
+        starts[i], end = end, end + spec.nbytes
+        header[spec.name] = {
+            "dtype": _CODES[spec.dtype.name],
+            "shape": list(spec.shape),
+            "data_offsets": [starts[i], end],
+        }
+    try:
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError as problem:  # the names have been checked
+        raise TconvError("the metadata are not valid Unicode text") from problem
+    text += b" " * (-len(text) % 8)
+    if len(text) > MAX_HEADER:
+        raise TconvError(f"the header takes {len(text):,} bytes, and .safetensors allows {MAX_HEADER:,}")
+    return struct.pack("<Q", len(text)) + text, starts
