@@ -53,7 +53,9 @@ class Layout:
 
     def clamp(self, a: Array, where: Array, negative: Array) -> None:
         """Set ``a`` to the largest finite value, or to the lowest where ``negative``."""
-        a.view(self.unsigned)[where] = np.where(negative[where], self.top + self.sign, self.top)
+        bits = a.view(self.unsigned)
+        bits[where & negative] = self._number(self.top + self.sign)
+        bits[where & ~negative] = self._number(self.top)
 
     def _number(self, value: int) -> Any:
         return self.unsigned.type(value)

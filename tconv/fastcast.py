@@ -6,10 +6,11 @@ sooner: NumPy converts value by value, and takes a slow branch for subnormal num
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from tconv import opencv
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -25,13 +26,11 @@ _seen = 0  # bytes converted so far; a race between threads only delays the impo
 def _opencv(nbytes: int) -> Any:
     """OpenCV if it is imported or has become worth it, else None."""
     global _seen
-    if "cv2" not in sys.modules:
+    if opencv.loaded() is None:
         _seen += nbytes
         if _seen < WORTH_IMPORTING:
             return None
-    import cv2
-
-    return cv2
+    return opencv.load()
 
 
 def to_half(x: Array, out: Array) -> None:
@@ -77,7 +76,7 @@ def flushed(x: Array, half: Array) -> int | None:
 
     None where OpenCV is not imported, or is version 4, which does not count float16.
     """
-    cv2 = sys.modules.get("cv2")
+    cv2 = opencv.loaded()
     if cv2 is None or hasattr(cv2, "convertFp16"):
         return None
     count = cv2.countNonZero

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tconv import casts
+from tconv import casts, opencv
 from tconv.account import Account, CastKey
 from tconv.dtypes import DTYPES, DType
 from tconv.ops import CastTo, Elementwise, Op, Permute
@@ -220,11 +220,9 @@ def look_up(x: Array, row: Array, out: Array) -> None:
     if x.size < SMALL:
         np.take(row, index, out=out, mode="clip")
         return
-    import cv2
-
     word = _WORDS[row.dtype.itemsize]
     into = out.view(word)
-    done = cv2.LUT(_plane(index), row.view(word).reshape(1, 256), dst=_plane(into))
+    done = opencv.load().LUT(_plane(index), row.view(word).reshape(1, 256), dst=_plane(into))
     if not np.shares_memory(done, into):  # OpenCV allocates anew when it does not like the destination
         into[...] = done.reshape(into.shape)
 

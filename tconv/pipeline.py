@@ -27,6 +27,7 @@ class Sugar:
     layout: str | None = None
     to: str | None = None
     stack: bool = False
+    fields: str | None = None
 
     def chain(self) -> list[str]:
         """The steps in their fixed order: resize, scale, normalize, layout (and stack), cast."""
@@ -46,7 +47,8 @@ class Sugar:
         if self.stack and not batched:
             steps.append("stack")
         if self.to:
-            steps.append(f"cast({self.to})")
+            fields = "" if self.fields is None else f", fields={self.fields!r}"
+            steps.append(f"cast({self.to}{fields})")
         return steps
 
     def given(self) -> bool:

@@ -118,7 +118,7 @@ def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
     """The targets; a default name tells the dtype of the last cast."""
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     casts: list[Any] = [s for s in chain if s.name == "cast"]
-    wanted = casts[-1].dtype if casts else None
+    wanted = casts[-1].target if casts else None
     return targets.choose(
         inputs,
         request.output,

@@ -95,7 +95,7 @@ def _from_brain(dst: DType) -> Array:
     """The 8-bit float that each bfloat16 rounds to, by its bits."""
     brain = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)
     with np.errstate(all="ignore"):
-        rounded = brain.view(np.float32).astype(dst.numpy)
+        rounded: Array = brain.view(np.float32).astype(dst.numpy)
     return rounded.view(np.uint8)
 
 

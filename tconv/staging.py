@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -96,7 +95,7 @@ class _Folder:
 
     def _make(self) -> None:
         while True:
-            self.path = self._anchor / f".{secrets.token_hex(6)}{SUFFIX}"
+            self.path = self._anchor / f".{os.urandom(6).hex()}{SUFFIX}"
             self.path.mkdir(mode=0o700)
             if fcntl is None:
                 return

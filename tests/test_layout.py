@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["dtypes", "grammar"],
+    ["dtypes", "grammar", "opencv"],
     ["lost"],
     ["ops", "tensor", "account"],
     ["bits", "parts", "fastcast", "resample"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -84,8 +85,8 @@ for _module in (convert, inspect, formats, steps, pipelines):
     _module.register(app)
 
 
-class Terminated(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: cleaned up after like an interrupt."""
+class Terminated(BaseException):
+    """SIGTERM or SIGHUP: cleaned up after like an interrupt, but no KeyboardInterrupt, of which typer makes exit 130."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -102,11 +103,11 @@ def main() -> None:
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _terminate)
     code = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader has gone (`| head`): its business, and no reason for a traceback
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BrokenPipeError):  # the reader has gone (`| head`), which is its business
+            stream.flush()
+    # All files are closed and all threads joined: taking the interpreter apart would only cost time.
+    os._exit(code)
 
 
 def run(argv: list[str]) -> int:

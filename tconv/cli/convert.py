@@ -50,6 +50,7 @@ def convert(
     double: o.Double = False,
     int_: o.Int = False,
     long: o.Long = False,
+    fields: o.Fields = None,
     on_overflow: o.OnOverflow = "error",
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
@@ -90,11 +91,16 @@ def convert(
     command is wrong, 3: done without the inputs that --on-bad skip left out, 130: interrupted.
     """
     from tconv.cli import console
+    from tconv.pipeline import Sugar, steps_from_text
     from tconv.request import Request
     from tconv.tensor import ReadOptions
 
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
-    sugar = _sugar(resize, normalize, stats, layout, [to, *(name for name, on in flags.items() if on)], stack)
+    to = _one_dtype([to, *(name for name, on in flags.items() if on)])
+    if fields is not None and to is None:
+        raise UsageError("--fields is for a cast", remedy="say which with --to")
+    sugar = Sugar(resize, normalize, stats, layout, to, stack, fields)
+    steps_from_text(sugar.chain())  # what is wrong with the parameters is wrong before any file is opened
     request = Request(
         inputs=tuple(inputs),
         output=output,
@@ -143,26 +149,15 @@ def _dry_run(request: Request, terminal: Console) -> int:
     return SKIPPED if planned.skipped else 0
 
 
-def _sugar(
-    resize: str | None,
-    normalize: bool,
-    stats: str | None,
-    layout: str | None,
-    dtypes: list[str | None],
-    stack: bool,
-) -> Sugar:
+def _one_dtype(named: list[str | None]) -> str | None:
     from tconv.dtypes import dtype
-    from tconv.pipeline import Sugar, steps_from_text
 
-    named = [d for d in dtypes if d is not None]
-    if len(named) > 1:
+    names = [str(dtype(name)) for name in named if name is not None]
+    if len(names) > 1:
         raise UsageError(
-            f"one dtype only, not {' and '.join(named)}", remedy="--to and --half, --bf16 … exclude each other"
+            f"one dtype only, not {' and '.join(names)}", remedy="--to and --half, --bf16 … exclude each other"
         )
-    to = str(dtype(named[0])) if named else None
-    sugar = Sugar(resize, normalize, stats, layout, to, stack)
-    steps_from_text(sugar.chain())  # what is wrong with the parameters is wrong before any file is opened
-    return sugar
+    return names[0] if names else None
 
 
 def _explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:

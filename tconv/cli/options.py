@@ -47,6 +47,10 @@ OnOverflow = Annotated[
     Literal["error", "saturate", "inf"],
     _option(STEPS, "What to do with values that do not fit (default: error).", "--on-overflow"),
 ]
+Fields = Annotated[
+    str | None,
+    _option(STEPS, "Integer fields of a container that become floats too.", "--fields", metavar="GLOB"),
+]
 StepList = Annotated[
     list[str] | None,
     _option(

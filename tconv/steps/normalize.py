@@ -1,0 +1,193 @@
+"""normalize: (x - mean) / std, by channel or for all values alike."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tconv.dtypes import dtype
+from tconv.errors import TconvError, UsageError
+from tconv.ops import Elementwise
+from tconv.steps.clamp import number
+from tconv.steps.touch import on_touched, refuse_mixed_fields
+from tconv.tensor import Step
+
+if TYPE_CHECKING:
+    from tconv.ops import Array, Pick
+    from tconv.tensor import Range, Spec, Stream, Tensor
+
+# Statistics of RGB values in [0, 1]: torchvision's ImageNet presets, OpenAI's CLIP preprocessing.
+NAMED: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
+}
+MAX_STATS_BYTES = 1 << 20
+_HOW = "write normalize(imagenet), normalize(mean=[…], std=[…]), normalize('M,M,M/S,S,S') or the path of a stats file"
+
+
+@dataclass(frozen=True)
+class Normalize(Step):
+    """``stats`` is the name of published statistics, ``"MEAN/STD"``, or a JSON file with ``mean`` and ``std``; or the
+    numbers are given as ``mean`` and ``std``: one for each channel, or one for all.
+
+    Named statistics are for values in [0, 1] and are refused on others; numbers are taken as they are. The result is
+    float32, or of the dtype of a floating input. A file is read at construction, and the numbers stand for it.
+    """
+
+    name: ClassVar[str] = "normalize"
+
+    stats: str | None = None
+    mean: float | tuple[float, ...] | None = None
+    std: float | tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        mean, std = self.mean, self.std
+        if self.stats is not None:
+            if mean is not None or std is not None:
+                raise UsageError("statistics are given by name or as mean and std, not both", step="normalize")
+            if self.stats in NAMED:
+                return
+            mean, std = _read(self.stats)
+        if mean is None or std is None:
+            lacking = [name for name, value in (("mean", mean), ("std", std)) if value is None]
+            raise UsageError(f"missing: {' and '.join(lacking)}", remedy=_HOW, step="normalize")
+        mean, std = _numbers("mean", mean), _numbers("std", std)
+        if len(mean) != len(std) and 1 not in (len(mean), len(std)):
+            raise UsageError(f"mean has {len(mean)} numbers, std has {len(std)}", step="normalize")
+        if min(std) <= 0:
+            raise UsageError(f"std is {number(min(std))}; it must be above 0", step="normalize")
+        object.__setattr__(self, "stats", None)
+        object.__setattr__(self, "mean", mean)
+        object.__setattr__(self, "std", std)
+
+    @property
+    def numbers(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Mean and std, of equal length."""
+        if self.stats is not None:
+            return NAMED[self.stats]
+        mean, std = _numbers("mean", self.mean), _numbers("std", self.std)
+        count = max(len(mean), len(std))
+        return mean * (count // len(mean)), std * (count // len(std))
+
+    def apply(self, stream: Stream) -> Stream:
+        refuse_mixed_fields(stream, self)
+        return on_touched(stream, self, self._normalize)
+
+    def _normalize(self, tensor: Tensor) -> Tensor:
+        spec = tensor.spec
+        if spec.dtype.kind == "complex":
+            raise TconvError("complex values are not normalized", remedy="choose tensors with --only")
+        if self.stats is not None:
+            _refuse_unscaled(self.stats, spec.range)
+        mean, std = self.numbers
+        target = spec.dtype if spec.dtype.is_float else dtype("float32")
+        axis = _channel_axis(spec, len(mean)) if len(mean) > 1 else None
+        return tensor.then(Standardize(dtype=target, axis=axis, mean=mean, std=std, step=str(self)))
+
+    def __str__(self) -> str:
+        if self.stats is not None:
+            return f"normalize({self.stats})"
+        return f"normalize(mean={_text(self.mean)}, std={_text(self.std)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Standardize(Elementwise):
+    """(x - mean) / std, with as many numbers as there are channels along ``axis``, or one."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+
+    def spec(self, spec: Spec) -> Spec:
+        known = spec.range
+        if known is not None:
+            pairs = list(zip(self.mean, self.std, strict=True))
+            known = min((known[0] - m) / s for m, s in pairs), max((known[1] - m) / s for m, s in pairs)
+        return replace(spec, dtype=self.dtype, range=known)
+
+    def compute(self, x: Array, pick: Pick) -> Array:
+        x -= pick(self.mean)
+        x /= pick(self.std)
+        return x
+
+
+def _refuse_unscaled(stats: str, known: Range | None) -> None:
+    if known is not None and known[0] >= 0 and known[1] <= 1:
+        return
+    there = f"these are in [{known[0]:g}, {known[1]:g}]" if known else "the range of these is not known"
+    raise TconvError(
+        f"the statistics of {stats} are for values in [0, 1]; {there}",
+        remedy="scale first (--normalize), or say --range 0,1 if they lie there",
+    )
+
+
+def _channel_axis(spec: Spec, count: int) -> int:
+    axis = spec.axis("C")
+    if axis is None:
+        raise TconvError(
+            f"nobody said which axis of {spec.shape} the {count} channels are"
+            if spec.axes is None
+            else f"its axes {spec.axes} have no channels, and the statistics are for {count}",
+            remedy="name the axes with --input-layout, or give one number for all",
+        )
+    if spec.shape[axis] != count:
+        raise TconvError(
+            f"it has {spec.shape[axis]} channels, and the statistics are for {count}",
+            remedy="give as many numbers as there are channels, or read other --channels",
+        )
+    return axis
+
+
+def _numbers(what: str, given: Any) -> tuple[float, ...]:
+    """One number or several as a tuple of finite floats."""
+    items = list(given) if isinstance(given, (list, tuple)) else [given]
+    for item in items:
+        if isinstance(item, bool) or not isinstance(item, (int, float)) or not math.isfinite(item):
+            raise UsageError(f"{what} has {item!r}, which is no number", remedy=_HOW, step="normalize")
+    if not items:
+        raise UsageError(f"{what} has no numbers", remedy=_HOW, step="normalize")
+    return tuple(float(item) for item in items)
+
+
+def _read(stats: str) -> tuple[Any, Any]:
+    """Mean and std as they are written in ``0.5,0.4/0.2,0.2``, or in a file."""
+    mean, slash, std = stats.partition("/")
+    try:
+        if slash:
+            return [float(m) for m in mean.split(",")], [float(s) for s in std.split(",")]
+    except ValueError:
+        pass  # a path has slashes too
+    try:
+        return _from_json(_bytes(Path(stats)))
+    except TconvError as problem:
+        raise problem.at(file=stats, step="normalize") from None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_STATS_BYTES + 1)
+    except FileNotFoundError:
+        raise UsageError(f"is neither {' nor '.join(NAMED)} nor MEAN/STD nor a file", remedy=_HOW) from None
+    except (OSError, ValueError) as problem:
+        raise UsageError(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
+    if len(raw) > MAX_STATS_BYTES:
+        raise UsageError(f"is larger than {MAX_STATS_BYTES} bytes, so it is no stats file")
+    return raw
+
+
+def _from_json(raw: bytes) -> tuple[Any, Any]:
+    try:
+        found = json.loads(raw)
+    except (ValueError, RecursionError) as problem:
+        raise UsageError(f"is no JSON: {problem}") from problem
+    if not isinstance(found, dict) or "mean" not in found or "std" not in found:
+        raise UsageError("has no mean and std", remedy='a stats file is {"mean": […], "std": […]}')
+    return found["mean"], found["std"]
+
+
+def _text(numbers: Any) -> str:
+    numbers = _numbers("", numbers)
+    return number(numbers[0]) if len(numbers) == 1 else f"[{', '.join(map(number, numbers))}]"

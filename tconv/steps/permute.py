@@ -1,0 +1,96 @@
+"""permute: the axes in another order, by their letters or by their numbers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tconv import ops
+from tconv.errors import TconvError, UsageError
+from tconv.steps.geometry import on_each
+from tconv.tensor import Step
+
+if TYPE_CHECKING:
+    from tconv.tensor import Stream, Tensor
+
+_HOW = "write permute(CHW), or permute(2, 0, 1)"
+
+
+@dataclass(frozen=True)
+class Permute(Step):
+    """``order`` names the axes of the result: letters (``"CHW"``), or numbers of axes (``(2, 0, 1)``).
+
+    Letters need a tensor whose axes are known, and must be those axes. Numbers fit any tensor of as many axes; a
+    negative one counts from the end. Where the order is already that one, nothing is done.
+    """
+
+    name: ClassVar[str] = "permute"
+
+    order: str | tuple[int, ...]
+
+    @classmethod
+    def parse(cls, *axes: Any, order: Any = None) -> Permute:
+        """The step as it is called: ``permute(CHW)``, ``permute(2, 0, 1)`` or ``permute(order=[2, 0, 1])``."""
+        given = axes if order is None else (*axes, order)
+        only = given[0] if len(given) == 1 else given
+        if isinstance(only, str):
+            return cls(only.upper())
+        return cls(tuple(only) if isinstance(only, list | tuple) else (only,))
+
+    def __post_init__(self) -> None:
+        order = self.order
+        if isinstance(order, str):
+            fine = bool(re.fullmatch("[A-Z]+", order)) and len(set(order)) == len(order)
+        else:
+            fine = bool(order) and all(type(axis) is int for axis in order)
+            fine = fine and sorted(axis + len(order) * (axis < 0) for axis in order) == list(range(len(order)))
+        if not fine:
+            raise UsageError(f"{order!r} does not name each axis once", remedy=_HOW, step="permute")
+
+    def apply(self, stream: Stream) -> Stream:
+        return on_each(stream, self, self._permuted)
+
+    def _permuted(self, tensor: Tensor) -> Tensor:
+        perm = self._by_letters(tensor) if isinstance(self.order, str) else self._by_numbers(tensor, self.order)
+        if perm == tuple(range(len(perm))):
+            return tensor
+        return tensor.then(ops.Permute(perm=perm, step=str(self)))
+
+    def _by_letters(self, tensor: Tensor) -> tuple[int, ...]:
+        axes, order = tensor.spec.axes, str(self.order)
+        if axes is None:
+            shape = tensor.spec.shape
+            raise TconvError(
+                f"nobody said which axes of {shape} are {', '.join(order)}",
+                remedy="name the axes with --input-layout, or use numbers: permute(2, 0, 1)",
+            )
+        if sorted(axes) != sorted(order):
+            raise TconvError(f"its axes are {axes}, which cannot become {order}", remedy=_remedy(axes, order))
+        return tuple(axes.index(letter) for letter in order)
+
+    def _by_numbers(self, tensor: Tensor, order: tuple[int, ...]) -> tuple[int, ...]:
+        rank = len(tensor.spec.shape)
+        if rank != len(order):
+            raise TconvError(
+                f"it has {rank} axes, its shape is {tensor.spec.shape}; the step names {len(order)}",
+                remedy="name every axis, or choose the tensors with --only and --skip",
+            )
+        return tuple(axis % rank for axis in order)
+
+    def __str__(self) -> str:
+        order = self.order if isinstance(self.order, str) else ", ".join(map(str, self.order))
+        return f"permute({order})"
+
+
+def _remedy(axes: str, order: str) -> str:
+    """How a tensor of ``axes`` gets to ``order`` in spite of letters that only one of them has."""
+    lacking = [letter for letter in order if letter not in axes]
+    if lacking == ["N"]:
+        return f"an N comes from stack: stack | permute({order})"
+    if "C" in lacking:
+        return "read the pictures with channels (--channels rgb, --palette rgb), or leave the C out"
+    if lacking:
+        return f"use the letters {', '.join(axes)}"
+    left = "".join(letter for letter in axes if letter not in order)
+    return f"name every axis: permute({left}{order})"

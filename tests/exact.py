@@ -1,0 +1,168 @@
+"""Casts in exact arithmetic, for tests: over fractions, from the published layouts of the formats, one value at a time.
+
+A finite value is a ``Fraction``; ``-0.0``, infinities and NaN are Python floats.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from tconv.lost import Lost
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+
+Value: TypeAlias = "Fraction | float"
+
+
+@dataclass(frozen=True)
+class Format:
+    """``exponent`` and ``mantissa``: widths in bits. ``specials``: ieee; fn (NaN only); fnuz (NaN only, no -0)."""
+
+    exponent: int
+    mantissa: int
+    bias: int
+    top: Fraction
+    specials: Literal["ieee", "fn", "fnuz"] = "ieee"
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.exponent + self.mantissa)
+
+    @property
+    def inf(self) -> int:
+        return ((1 << self.exponent) - 1) << self.mantissa
+
+
+def _power(n: int) -> Fraction:
+    return Fraction(2) ** n
+
+
+FORMATS = {
+    # IEEE 754-2019, table 3.5; bfloat16 is the upper half of binary32.
+    "float16": Format(5, 10, 15, Fraction(65504)),
+    "bfloat16": Format(8, 7, 127, (2 - _power(-7)) * _power(127)),
+    "float32": Format(8, 23, 127, (2 - _power(-23)) * _power(127)),
+    "float64": Format(11, 52, 1023, (2 - _power(-52)) * _power(1023)),
+    # "OCP 8-bit Floating Point Specification (OFP8)", revision 1.0, table 1.
+    "float8_e4m3fn": Format(4, 3, 7, Fraction(448), "fn"),
+    "float8_e5m2": Format(5, 2, 15, Fraction(57344)),
+    # B. Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022.
+    "float8_e4m3fnuz": Format(4, 3, 8, Fraction(240), "fnuz"),
+    "float8_e5m2fnuz": Format(5, 2, 16, Fraction(57344), "fnuz"),
+}
+
+
+def decode(bits: int, form: Format) -> Value:
+    """What the bits of a float mean."""
+    negative, magnitude = bits >= form.sign, bits % form.sign
+    if form.specials == "fnuz" and bits == form.sign:
+        return math.nan
+    if form.specials == "ieee" and magnitude >= form.inf:
+        return math.nan if magnitude > form.inf else (-math.inf if negative else math.inf)
+    if form.specials == "fn" and magnitude == form.sign - 1:
+        return math.nan
+    if magnitude == 0 and negative:
+        return -0.0
+    exponent, mantissa = magnitude >> form.mantissa, magnitude % (1 << form.mantissa)
+    if exponent:
+        mantissa += 1 << form.mantissa
+    value = mantissa * _power(max(exponent, 1) - form.bias - form.mantissa)
+    return -value if negative else value
+
+
+def encode(value: Fraction, form: Format) -> int | None:
+    """The bits of the nearest float, ties to even; None if that lies beyond the largest one."""
+    magnitude = abs(value)
+    exponent = 1 - form.bias
+    if magnitude >= _power(exponent):
+        exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+        exponent -= magnitude < _power(exponent)
+    units = round(magnitude / _power(exponent - form.mantissa))
+    if units * _power(exponent - form.mantissa) > form.top:
+        return None
+    bits = ((exponent + form.bias - 1) << form.mantissa) + units  # a carry moves into the exponent by itself
+    if form.specials == "fnuz" and bits == 0:
+        return 0
+    return bits + form.sign * (value < 0)
+
+
+def values(x: Array, src: DType) -> list[Value]:
+    """The exact value of each element of a flat array; the parts of complex ones in turn."""
+    if src.kind == "complex":
+        x = x.view(np.float32 if src.bits == 64 else np.float64)
+        return [_exact(float(v)) for v in x]
+    if src.is_float:
+        return [decode(int(bits), FORMATS[src.name]) for bits in x.view(f"u{src.itemsize}")]
+    return [Fraction(int(v)) for v in x]
+
+
+def _exact(v: float) -> Value:
+    return Fraction(v) if math.isfinite(v) and not (v == 0 and math.copysign(1, v) < 0) else v
+
+
+def check(x: Array, made: Array, lost: Lost, src: DType, dst: DType, policy: str = "error") -> None:
+    """Assert that ``made`` and ``lost`` are what exact arithmetic makes of the flat array ``x``; real dtypes only."""
+    account = Lost(x.size)
+    bits = made.view(f"u{dst.itemsize}").tolist()
+    for number, (value, got) in enumerate(zip(values(x, src), bits, strict=True)):
+        wanted = _cast(value, src, dst, policy, account)
+        if wanted is None:
+            assert math.isnan(float(decode(got, FORMATS[dst.name]))), (number, value, hex(got))
+        else:
+            assert got == wanted, (number, value, hex(got), hex(wanted))
+    assert lost == account
+
+
+def _cast(value: Value, src: DType, dst: DType, policy: str, account: Lost) -> int | None:
+    """The bits wanted of one value, None for any NaN; what it loses is added to ``account``."""
+    if dst.kind == "bool":
+        return int(value != 0)
+    return _to_float(value, src, dst, policy, account) if dst.is_float else _to_int(value, dst, account)
+
+
+def _to_float(value: Value, src: DType, dst: DType, policy: str, account: Lost) -> int | None:
+    form = FORMATS[dst.name]
+    top = encode(form.top, form)
+    assert top is not None
+    if isinstance(value, Fraction):
+        bits = encode(value, form)
+        if bits is None:
+            account.overflow += 1
+            account.saw(float(value) if src.is_float else int(value))
+            return (form.inf if policy == "inf" else top) + form.sign * (value < 0)
+        if value and bits % form.sign == 0:
+            account.underflow += 1
+        if not src.is_float and decode(bits, form) != value:
+            account.inexact += 1
+        return bits
+    if math.isnan(value):
+        return None
+    if value == 0:
+        return 0 if form.specials == "fnuz" else form.sign
+    if form.specials != "ieee":
+        account.infinite += 1
+    return (form.inf if form.specials == "ieee" else top) + form.sign * (value < 0)
+
+
+def _to_int(value: Value, dst: DType, account: Lost) -> int:
+    modulus = 1 << dst.bits
+    if math.isnan(value):
+        account.nan += 1
+        return 0
+    if math.isinf(value):
+        account.infinite += 1
+        return int(dst.max if value > 0 else dst.min) % modulus
+    whole = math.trunc(value)
+    if not dst.min <= whole <= dst.max:
+        account.overflow += 1
+        account.saw(float(value) if isinstance(value, Fraction) and value.denominator > 1 else whole)
+        return int(min(max(whole, dst.min), dst.max)) % modulus
+    account.underflow += value != 0 and whole == 0
+    return whole % modulus

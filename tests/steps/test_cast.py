@@ -1,0 +1,189 @@
+"""cast: which tensors it touches, what it refuses from specs alone, what it writes of itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tconv.errors import TconvError, UsageError
+from tconv.evaluate import evaluate
+from tconv.ops import CastTo
+from tconv.pipeline import steps_from_text
+from tconv.steps.cast import Cast
+from tconv.tensor import Extra, Ref, Stream, Tensor
+from tests.memory import ArraySource, stream, tensor
+
+
+def weights(*tensors: Tensor, tree: object = None) -> Stream:
+    return Stream(tensors, Extra("weights", tree))
+
+
+def test_data_is_all_cast_and_rounded_once() -> None:
+    x = tensor(np.array([1 + 2**-11 + 2**-40, 65504.0]), known=(0, 1e5))
+    labels = tensor(np.array([3, 70000], np.int64), "labels")
+    (made,) = Cast("half").apply(stream(x)).tensors
+    assert made.ops == (CastTo(dtype=Cast("half").target, step="cast(float16)"),)
+    assert (made.spec.dtype.name, made.spec.range) == ("float16", (0, 65504))
+    assert evaluate(made)[0].view(np.uint16).tolist() == [0x3C01, 0x7BFF]
+    (made,) = Cast("int32").apply(stream(labels)).tensors
+    assert evaluate(made)[0].tolist() == [3, 70000]
+
+
+def test_of_weights_only_the_floating_ones() -> None:
+    w = tensor(np.array([1 / 3, 2], np.float32), "w")
+    double = tensor(np.array([0.1], np.float64), "d")
+    steps = tensor(np.array(70000, np.int64), "bn.num_batches_tracked")
+    mask = tensor(np.array([True, False]), "mask")
+    made = Cast("float16").apply(weights(w, double, steps, mask)).tensors
+    assert [t.spec.dtype.name for t in made] == ["float16", "float16", "int64", "bool"]
+    assert made[2] is steps
+    assert made[3] is mask
+
+
+def test_what_has_the_dtype_is_the_same_object_and_counts_as_touched() -> None:
+    x = tensor(np.array([1], np.float16))
+    for given in (stream(x), weights(x)):
+        (made,) = Cast("float16").apply(given).tensors
+        assert made is x
+
+
+def test_optimizer_state_keeps_its_dtype_and_is_noted() -> None:
+    names = ["state_dict.w", "optimizer_states.0.state.0.exp_avg", "optimizer_states.0.state.0.exp_avg_sq"]
+    tensors = [tensor(np.array([1], np.float32), name) for name in names]
+    made = Cast("half").apply(weights(*tensors, tree={"state_dict": {"w": Ref(names[0])}}))
+    assert [t.spec.dtype.name for t in made.tensors] == ["float16", "float32", "float32"]
+    (note,) = made.notes
+    assert "optimizer" in note
+    assert f"{names[1]} and 1 more" in note
+    plain = Cast("half").apply(weights(*tensors))  # names in a flat file are just names
+    assert [t.spec.dtype.name for t in plain.tensors] == ["float16"] * 3
+
+
+def test_an_alias_of_something_that_fared_otherwise_stands_alone() -> None:
+    base, same = (tensor(np.array([1], np.float32), name) for name in ("optimizer.master", "w"))
+    alias = Tensor(replace(base.spec, name="v", alias_of="optimizer.master"), base.source)
+    tied = Tensor(replace(same.spec, name="u", alias_of="w"), same.source)
+    made = Cast("half").apply(weights(base, same, alias, tied, tree={}))
+    assert [t.spec.alias_of for t in made.tensors] == [None, None, None, "w"]
+
+
+def test_a_cast_that_touches_nothing_is_an_error_naming_the_dtypes() -> None:
+    given = weights(tensor(np.array([1], np.int64), "a"), tensor(np.array([True]), "b"))
+    with pytest.raises(TconvError, match="touches no tensor: the dtypes here are bool, int64"):
+        Cast("half").apply(given)
+    with pytest.raises(TconvError, match="there is no tensor"):
+        Cast("half").apply(stream())
+
+
+@pytest.mark.parametrize("kind", ["weights", "data"])
+def test_complex_to_real_is_refused_by_name(kind: str) -> None:
+    z, w = tensor(np.array([1 + 2j], np.complex64), "z"), tensor(np.array([1], np.float32), "w")
+    given = weights(z, w) if kind == "weights" else stream(z, w)
+    with pytest.raises(TconvError, match=r"^memory: z: cast\(float16\): .*imaginary"):
+        Cast("half").apply(given)
+    (made, _) = Cast("complex128").apply(given).tensors
+    assert made.spec.dtype.name == "complex128"
+
+
+def test_float_weights_do_not_become_integers() -> None:
+    given = weights(tensor(np.array([0.3], np.float32), "w"), tensor(np.array([1], np.int64), "n"))
+    for target in ("int8", "uint8", "int64", "bool"):
+        with pytest.raises(TconvError, match=r"w: .*float weights would be little else than 0"):
+            Cast(target).apply(given)
+
+
+@pytest.mark.parametrize("known", [(0, 1), (-1, 1), (-0.5, 0.25)])
+def test_values_within_one_do_not_become_integers(known: tuple[float, float]) -> None:
+    with pytest.raises(TconvError, match=r"scale\(uint8\)"):
+        Cast("uint8").apply(stream(tensor(np.array([0.3], np.float32), known=known)))
+
+
+def test_masks_and_wider_ranges_become_integers() -> None:
+    mask = tensor(np.array([True, False]), known=(0, 1))
+    (made,) = Cast("uint8").apply(stream(mask)).tensors
+    assert evaluate(made)[0].tolist() == [1, 0]
+    (made,) = Cast("uint8").apply(stream(tensor(np.array([200.7], np.float32), known=(0, 255)))).tensors
+    assert evaluate(made)[0].tolist() == [200]
+    (made,) = Cast("bool").apply(stream(tensor(np.array([0, 0.3], np.float32), known=(0, 1)))).tensors
+    assert evaluate(made)[0].tolist() == [False, True]
+
+
+def fields() -> Stream:
+    return stream(
+        tensor(np.array([0.5], np.float64), "x"),
+        tensor(np.array([7], np.int64), "label"),
+        tensor(np.array([9], np.uint8), "position"),
+        tensor(np.array([True]), "mask"),
+    )
+
+
+def test_integer_fields_beside_floating_ones_are_refused_by_name() -> None:
+    with pytest.raises(TconvError) as caught:
+        Cast("float32").apply(fields())
+    text = str(caught.value)
+    for part in (
+        "label: cast(float32): a field of int64",
+        "position",
+        "a field of uint8",
+        "a field of bool",
+        "fields='*'",
+    ):
+        assert part in text
+    assert len(text.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("glob", "dtypes"),
+    [
+        ("*", ["float32", "float32", "float32", "float32"]),
+        ("pos*", ["float32", "int64", "float32", "bool"]),
+        ("", ["float32", "int64", "uint8", "bool"]),
+    ],
+)
+def test_fields_says_which_integers_become_floats(glob: str, dtypes: list[str]) -> None:
+    made = Cast("float32", fields=glob).apply(fields())
+    assert [t.spec.dtype.name for t in made.tensors] == dtypes
+
+
+def test_files_of_different_kinds_are_not_fields_of_one() -> None:
+    a, b = tensor(np.array([0.5], np.float32), "a.tif"), tensor(np.array([5], np.uint8), "b.png")
+    source = ArraySource(np.array([5], np.uint8), path=a.source.path / "b.png")
+    made = Cast("half").apply(stream(a, Tensor(b.spec, source)))
+    assert [t.spec.dtype.name for t in made.tensors] == ["float16", "float16"]
+
+
+def test_all_refusals_are_told_together() -> None:
+    given = stream(*(tensor(np.array([1j], np.complex64), name) for name in "ab"))
+    with pytest.raises(TconvError) as caught:
+        Cast("half").apply(given)
+    assert len(str(caught.value).splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "policy", "text"),
+    [
+        ("floot16", "error", "floot16.*float16"),
+        ("int4", "error", "int4"),
+        ("float16", "wrap", "wrap.*saturate"),
+        ("float8_e4m3fn", "inf", r"float8_e4m3fn has no inf"),
+        ("uint8", "inf", "uint8 has no inf"),
+    ],
+)
+def test_bad_parameters_fail_at_construction(dtype: str, policy: str, text: str) -> None:
+    with pytest.raises(UsageError, match=text):
+        Cast(dtype, policy)
+
+
+@pytest.mark.parametrize(
+    ("step", "text"),
+    [
+        (Cast("torch.half"), "cast(float16)"),
+        (Cast("bf16", "saturate"), "cast(bfloat16, on_overflow=saturate)"),
+        (Cast("double", fields="label*"), "cast(float64, fields='label*')"),
+    ],
+)
+def test_the_text_parses_back(step: Cast, text: str) -> None:
+    assert str(step) == text
+    assert steps_from_text([text]) == [step]
