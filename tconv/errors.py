@@ -62,10 +62,11 @@ class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named 
         self.problems = list(problems)
         self.exit_code = max((p.exit_code for p in problems), default=1)
 
-    def at(self, *, file: str | Path = "", tensor: str = "", step: str = "") -> TconvError:
+    def at(self, *, file: str | Path = "", tensor: str = "", step: str = "") -> TconvErrors:
         for problem in self.problems:
             problem.at(file=file, tensor=tensor, step=step)
-        return super().at(file=file, tensor=tensor, step=step)
+        super().at(file=file, tensor=tensor, step=step)
+        return self
 
     def __str__(self) -> str:
         lines = [str(p) for p in self.problems[:SHOWN]]

@@ -104,8 +104,6 @@ def _read_all(
     for one in inputs:
         try:
             streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
-        except TconvErrors as several:
-            failures += [p.at(file=one.path) for p in several.problems]
         except TconvError as problem:
             failures.append(problem.at(file=one.path))
         except OSError as problem:
@@ -162,15 +160,17 @@ def _plan_all(
 ) -> list[Planned]:
     files: list[Planned] = []
     problems: list[TconvError] = []
+    remedies: list[str] = []
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
             files += _plan_target(request, target, streams, steps)
         except TconvErrors as several:
-            problems += [p.at(file=alone) for p in several.problems]
+            problems += several.at(file=alone).problems
+            remedies.append(several.remedy)
         except TconvError as problem:
             problems.append(problem.at(file=alone))
-    raise_all(problems)
+    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
     return files
 
 
@@ -178,10 +178,11 @@ def _plan_target(request: Request, target: Target, streams: dict[Path, Stream], 
     """The stream of one target through every step, and the file (or, split, the files) that it fills."""
     kind = registry.writer(target.format)
     stream = _merge([(i, _select(request, streams[i.path], kind)) for i in target.inputs])
-    stream = _declare(stream, request)
+    stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all)), request)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
     for step in steps:
         stream = _apply(_called(step, stem), stream)
+    stream = selection.unshare(stream)
     selection.refuse_doubles(stream)
     if not target.split:
         return [Planned(target.path, target, stream, kind([t.spec for t in stream.tensors], stream.extra))]
@@ -203,8 +204,6 @@ def _called(step: Step, name: str) -> Step:
 def _apply(step: Step, stream: Stream) -> Stream:
     try:
         return step.apply(stream)
-    except TconvErrors as several:
-        raise TconvErrors([p.at(step=str(step)) for p in several.problems], remedy=several.remedy) from None
     except TconvError as problem:
         raise problem.at(step=str(step)) from None
 

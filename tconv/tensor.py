@@ -105,12 +105,14 @@ class Extra:
     """What rides along with the tensors.
 
     ``kind``: weights (of a model) or data (images, arrays, labels). ``tree``: the container as it was read, with a
-    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name.
+    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name. ``whole``:
+    the user wants all of it converted, an optimizer's state too.
     """
 
     kind: Literal["weights", "data"]
     tree: Any = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -86,7 +86,7 @@ for _module in (convert, inspect, formats, steps, pipelines):
 
 
 class Terminated(BaseException):
-    """SIGTERM or SIGHUP: cleaned up after like an interrupt, but no KeyboardInterrupt, of which typer makes exit 130."""
+    """SIGTERM or SIGHUP: cleaned up after like an interrupt, of which typer would make exit 130."""
 
     def __init__(self, number: int) -> None:
         super().__init__()

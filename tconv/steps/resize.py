@@ -132,10 +132,10 @@ def _check_averaging(spec: Spec, size: int | str) -> None:
     dtype, instead = spec.dtype, f"resize({size}, method=nearest)"
     if dtype.kind == "bool":
         raise TconvError("a mask has no values between false and true", remedy=instead)
-    if dtype.is_integer and spec.range is None and not (spec.axes and "C" in spec.axes):
+    if dtype.is_integer and not (spec.axes and "C" in spec.axes):
         raise TconvError(
-            f"{dtype} values without channels and of unknown range are labels, and a mean of two labels names a third",
-            remedy=f"{instead}, or say --range LO,HI if they are intensities",
+            f"{dtype} values without a channel axis may be labels, and the mean of two labels names a third",
+            remedy=f"{instead} for labels, cast(float32) before it for intensities",
         )
     if dtype.name not in resample.AVERAGED:
         raise TconvError(

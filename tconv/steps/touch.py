@@ -84,7 +84,7 @@ def _is_touched(tensor: Tensor, extra: Extra) -> bool:
 
 
 def _is_optimizer_state(tensor: Tensor, extra: Extra) -> bool:
-    if extra.kind != "weights" or extra.tree is None:
+    if extra.kind != "weights" or extra.tree is None or extra.whole:
         return False
     return is_floating(tensor.spec.dtype) and bool(_OPTIMIZER.match(tensor.spec.name))
 
