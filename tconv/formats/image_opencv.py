@@ -1,0 +1,42 @@
+"""OpenCV as the decoder of deep images (more than 8 bits a channel), and silent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tconv import opencv
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tconv.ops import Array
+
+cv2 = opencv.load()
+cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # what is wrong is said in an error, once
+
+
+def decode_one(data: bytes) -> Array:
+    """The first image of ``data``, unchanged but for the order of its channels: grey, RGB or RGBA, always 3-D."""
+    pixels = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if pixels is None:
+        raise ValueError("OpenCV cannot decode it")
+    return _ordered(pixels)
+
+
+def decode_all(data: bytes) -> list[Array]:
+    """All images of ``data``, as ``decode_one`` gives them."""
+    pages: Sequence[Array]
+    done, pages = cv2.imdecodemulti(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    if not done:
+        raise ValueError("OpenCV cannot decode it")
+    return [_ordered(page) for page in pages]
+
+
+def _ordered(pixels: Array) -> Array:
+    """From OpenCV's BGR to RGB."""
+    if pixels.ndim == 2:
+        return pixels[..., None]
+    order = {3: [2, 1, 0], 4: [2, 1, 0, 3]}[pixels.shape[2]]
+    return pixels[..., order]
