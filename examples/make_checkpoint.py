@@ -1,6 +1,6 @@
 """Makes tiny.pt, a training checkpoint as PyTorch writes it, for the examples. Needs torch; tconv does not.
 
-    python examples/make_checkpoint.py [FOLDER]
+python examples/make_checkpoint.py [FOLDER]
 """
 
 from __future__ import annotations

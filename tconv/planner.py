@@ -178,6 +178,7 @@ def _plan_target(request: Request, target: Target, streams: dict[Path, Stream], 
     """The stream of one target through every step, and the file (or, split, the files) that it fills."""
     kind = registry.writer(target.format)
     stream = _merge([(i, _select(request, streams[i.path], kind)) for i in target.inputs])
+    stream = selection.matching(stream, request.only, request.skip)
     stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all)), request)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
     for step in steps:
@@ -215,8 +216,7 @@ def _select(request: Request, stream: Stream, kind: type[Writer]) -> Stream:
     flat = not kind.holds_tree or request.split
     if flat and not request.all and stream.extra.kind == "weights":
         stream = selection.only_model(stream)
-    stream = selection.strip_prefixes(stream, request.strip_prefix)
-    return selection.matching(stream, request.only, request.skip)
+    return selection.strip_prefixes(stream, request.strip_prefix)
 
 
 def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import TconvError
-from tconv.tensor import Range, ReadOptions, Spec
+from tconv.tensor import NO_ATTRS, Range, ReadOptions, Spec
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -66,10 +66,13 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
     shape, axes = (header.frames, *size) if every else size, "NHW" if every else "HW"
     if options.palette == "index":
         _check_index(header)
-        return Spec(name, UINT8, shape, axes, (0, 255))
+        return Spec(name, UINT8, shape, axes)  # no range: indices are no intensities that could be scaled
     _check_blend(header, options)
     dtype = UINT8 if header.dtype is BOOL and options.channels != "keep" else header.dtype
-    return Spec(name, dtype, (*shape, _channels(header, options)), axes + "C", _range(dtype, header.white))
+    opacity = options.channels == "rgba" or (options.channels == "keep" and header.alpha)
+    attrs = {"alpha": True} if opacity else NO_ATTRS
+    shape = (*shape, _channels(header, options))
+    return Spec(name, dtype, shape, axes + "C", _range(dtype, header.white), attrs=attrs)
 
 
 def _channels(header: Header, options: ReadOptions) -> int:
