@@ -22,8 +22,8 @@ class Result:
     skipped: tuple[TconvError, ...]
 
 
-def convert(request: Request, progress: Progress, note: Callable[[str], None]) -> Result:
-    """Do all of it; ``note`` hears one sentence at a time what the user should know.
+def convert(request: Request, progress: Progress, note: Callable[[str], None], tell: Callable[[Plan], None]) -> Result:
+    """Do all of it; ``note`` hears one sentence at a time what the user should know, ``tell`` the plan.
 
     Raises ``TconvError``, and whatever it raises, nothing has been written.
     """
@@ -32,6 +32,7 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None]) -
         planned = plan(request, progress, bad)
         for text in planned.notes if not bad else ():
             note(text)
+        tell(planned)
         check_space(planned.sizes())
         with Staging({f.target.root for f in planned.files}) as staging:
             outcome = _fill(planned, staging, progress)

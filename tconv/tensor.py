@@ -89,9 +89,6 @@ class Tensor:
         spec = op.spec(self.spec)
         return Tensor(replace(spec, **changes) if changes else spec, self.source, (*self.ops, op))
 
-    def named(self, name: str) -> Tensor:
-        return Tensor(replace(self.spec, name=name), self.source, self.ops)
-
 
 @dataclass(frozen=True, slots=True)
 class Ref:

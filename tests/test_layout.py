@@ -18,7 +18,7 @@ LAYERS = [
     ["dtypes", "grammar", "opencv"],
     ["lost"],
     ["ops", "tensor", "account"],
-    ["bits", "parts", "fastcast", "resample"],
+    ["bits", "parts", "fastcast"],
     ["rounding"],
     ["casts"],
     ["registry"],

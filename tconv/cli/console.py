@@ -19,7 +19,7 @@ INTERVAL = 10.0  # seconds between plain lines where stderr is no terminal
 
 
 class Console:
-    """Notes and warnings on stderr, one line each; ``quiet`` drops them, ``verbose`` adds details."""
+    """Notes and warnings on stderr, one line each; ``quiet`` drops them; ``verbose`` asks for the plan too."""
 
     def __init__(self, *, quiet: bool, verbose: bool) -> None:
         self.quiet = quiet
@@ -30,13 +30,6 @@ class Console:
         if not self.quiet:
             self.before()
             sys.stderr.write(f"{printable(text)}\n")
-
-    def warn(self, text: str) -> None:
-        self.note(text)
-
-    def detail(self, text: str) -> None:
-        if self.verbose:
-            self.note(text)
 
 
 def _nothing() -> None: ...

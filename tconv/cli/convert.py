@@ -16,6 +16,7 @@ from tconv.errors import UsageError
 if TYPE_CHECKING:
     from tconv.cli.console import Console
     from tconv.pipeline import Sugar
+    from tconv.planner import Plan
     from tconv.request import Request
     from tconv.tensor import Range, Step
 
@@ -128,11 +129,19 @@ def convert(
     from tconv.job import convert as run
 
     with console.progress(terminal) as progress:
-        result = run(request, progress, terminal.note)
+        result = run(request, progress, terminal.note, lambda planned: _tell(planned, terminal))
     for problem in result.skipped:
-        terminal.warn(f"skipped: {problem}")
+        terminal.note(f"skipped: {problem}")
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
     return SKIPPED if result.skipped else 0
+
+
+def _tell(planned: Plan, terminal: Console) -> None:
+    """The plan, for who wants to know what is being done."""
+    from tconv.cli.plan import lines
+
+    for line in lines(planned) if terminal.verbose else ():
+        terminal.note(line)
 
 
 def _dry_run(request: Request, terminal: Console) -> int:
@@ -144,7 +153,7 @@ def _dry_run(request: Request, terminal: Console) -> int:
     for text in planned.notes:
         terminal.note(text)
     for problem in planned.skipped:
-        terminal.warn(f"skipped: {problem}")
+        terminal.note(f"skipped: {problem}")
     sys.stdout.write("".join(f"{line}\n" for line in lines(planned)))
     return SKIPPED if planned.skipped else 0
 

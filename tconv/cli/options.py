@@ -105,5 +105,5 @@ OnBad = Annotated[
 Workers = Annotated[int | None, _option(RUNNING, "Threads (one a core).", "-j", "--workers", metavar="N", min=1)]
 MaxMemory = Annotated[str, _option(RUNNING, "For the values under way (1GB).", "--max-memory", metavar="SIZE")]
 Quiet = Annotated[bool, _flag(RUNNING, "Only errors on stderr.", "-q", "--quiet")]
-Verbose = Annotated[bool, _flag(RUNNING, "Also what is read, done and written.", "-v", "--verbose")]
+Verbose = Annotated[bool, _flag(RUNNING, "The plan too: every tensor, before and after.", "-v", "--verbose")]
 Debug = Annotated[bool, _flag(RUNNING, "A traceback with errors.", "--debug")]

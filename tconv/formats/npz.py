@@ -18,7 +18,7 @@ from tconv.formats.crc import PiecewiseCrc32
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.inflate import Inflated
 from tconv.formats.positional import PositionalWriter
-from tconv.formats.raw import CHUNK, RawSource, check_length, fill, fill_from, opened, take, to_native
+from tconv.formats.raw import CHUNK, Around, check_length, fill, fill_from, opened, take, to_native
 from tconv.formats.unzip import Entry, entries
 from tconv.formats.zip import directory, place
 from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
@@ -87,32 +87,15 @@ def _corrupt() -> TconvError:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredSource:
+class StoredSource(Around):
     """The elements of a stored member.
 
     The checksum grows with what is read, and is compared once all has been; where elements are strided, that is
     before the first is given out.
     """
 
-    elements: RawSource
     member: Entry
     checksum: PiecewiseCrc32
-
-    @property
-    def path(self) -> Path:
-        return self.elements.path
-
-    @property
-    def dtype(self) -> DType:
-        return self.elements.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.elements.shape
-
-    @property
-    def seekable(self) -> bool:
-        return True
 
     def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
         if self.elements.strides is not None:

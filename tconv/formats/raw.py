@@ -172,3 +172,26 @@ class RawSource:
         flat = np.memmap(file, dtype, "r", self.offset, (extent,))
         steps = [s * dtype.itemsize for s in strides]
         return np.lib.stride_tricks.as_strided(flat, self.shape, steps, writeable=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Base of a source that does something to ``elements`` as they are read."""
+
+    elements: RawSource
+
+    @property
+    def path(self) -> Path:
+        return self.elements.path
+
+    @property
+    def dtype(self) -> DType:
+        return self.elements.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.elements.shape
+
+    @property
+    def seekable(self) -> bool:
+        return True

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tconv.formats.raw import RawSource
+from tconv.formats.raw import Around, RawSource
 from tconv.formats.torch_objects import Storage, StorageType, StoredTensor, damaged
 
 if TYPE_CHECKING:
-    from tconv.dtypes import DType
     from tconv.ops import Array
     from tconv.tensor import Source
 
@@ -112,28 +111,11 @@ def in_c_order(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Marked:
+class Marked(Around):
     """Elements that torch has marked instead of changing them: to be conjugated, or negated, when they are read."""
 
-    elements: RawSource
     conj: bool
     neg: bool
-
-    @property
-    def path(self) -> Path:
-        return self.elements.path
-
-    @property
-    def dtype(self) -> DType:
-        return self.elements.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.elements.shape
-
-    @property
-    def seekable(self) -> bool:
-        return True
 
     def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
         out = self.elements.read(lo, hi, out)

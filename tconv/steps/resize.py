@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from tconv import resample
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Whole
+from tconv.steps import resample
 from tconv.steps.geometry import MAX_SIDE, canonical_size, height_axis, height_width, on_each
 from tconv.tensor import Step
 

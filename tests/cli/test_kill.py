@@ -26,27 +26,26 @@ def test_fifty_kills_at_random_moments(tmp_path: Path, old: bool) -> None:
             with archive.open(f"w{n}.npy", "w") as member:
                 np.save(member, np.full((256, 1024), n, np.float32))
     argv = [sys.executable, "-m", "tconv", str(source), "--half", "-o", str(target), "--force"]
+    subprocess.run(argv, check=True, capture_output=True)  # what is imported is cached from now on
     start = time.monotonic()
     subprocess.run(argv, check=True, capture_output=True)
     duration = time.monotonic() - start
     whole = target.read_bytes()
     before = b"the old file" if old else None
     rng = random.Random(0)
-    outcomes = set()
+    interrupted = 0
     for _ in range(KILLS // 2):
-        target.unlink()
+        target.unlink(missing_ok=True)
         if before is not None:
             target.write_bytes(before)
         process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(rng.uniform(0, 1.1 * duration))
+        time.sleep(rng.uniform(0, duration))
+        interrupted += process.poll() is None
         process.kill()
         process.wait()
         found = target.read_bytes() if target.exists() else None
         assert found in (before, whole)
-        outcomes.add(found == whole)
-        if not target.exists():
-            target.touch()
-    assert outcomes == {False, True}  # the moments were early and late enough to tell
+    assert interrupted  # some of the moments were in the middle of it
     subprocess.run(argv, check=True, capture_output=True)
     assert not list(tmp_path.glob(f".*{SUFFIX}"))  # what the killed ones left has been swept
     assert {p.name for p in tmp_path.iterdir()} == {source.name, target.name}

@@ -1,4 +1,4 @@
-"""resize: sizes, layouts and refusals; that values are Pillow's is in tests/test_resample.py."""
+"""resize: sizes, layouts and refusals; that values are Pillow's is in tests/steps/test_resample.py."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tconv import resample
+from tconv.steps import resample
 
 METHODS = ("box", "bilinear", "bicubic", "lanczos")
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -1,0 +1,107 @@
+"""Whole conversions through the command line: what is written, what is said, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from safetensors.numpy import load_file
+
+from tests.cli.conftest import Ran
+
+Tconv = Callable[..., Ran]
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Three pictures of one size, and the numbers in them."""
+    folder = tmp_path / "images"
+    folder.mkdir()
+    for n, name in enumerate(("1.png", "2.png", "10.png")):
+        Image.fromarray(np.full((4, 6, 3), 50 * n, np.uint8)).save(folder / name)
+    return folder
+
+
+def spoil(path: Path) -> None:
+    """A picture whose header is whole and whose pixels are not."""
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8)).save(path)
+    data = path.read_bytes()
+    at = data.index(b"IDAT") + 8
+    path.write_bytes(data[:at] + bytes(4) + data[at + 4 :])
+
+
+def test_a_folder_becomes_one_tensor_an_image(tconv: Tconv, images: Path) -> None:
+    assert tconv(images, "--to", "float32", "--normalize") == Ran(0, f"{images}.safetensors\n", "")
+    got = load_file(f"{images}.safetensors")
+    assert set(got) == {"1.png", "2.png", "10.png"}
+    np.testing.assert_array_equal(got["10.png"], np.full((4, 6, 3), 100 / 255, np.float32))
+
+
+def test_a_single_array_target_stacks_in_natural_order(tconv: Tconv, images: Path) -> None:
+    assert tconv(images, "-o", "x.npy").code == 0
+    assert np.load("x.npy")[:, 0, 0, 0].tolist() == [0, 50, 100]
+
+
+def test_patterns_choose_among_all_inputs(tconv: Tconv, images: Path) -> None:
+    assert tconv(images, "--skip", "1*", "-o", "x.safetensors").code == 0
+    assert set(load_file("x.safetensors")) == {"2.png"}
+
+
+def test_a_picture_found_broken_half_way_is_left_out_of_the_stack_as_asked(tconv: Tconv, images: Path) -> None:
+    spoil(images / "3.png")
+    refused = tconv(images, "-o", "x.npy")
+    assert (refused.code, refused.out) == (1, "")
+    assert f"{images}/3.png" in refused.err
+    assert not Path("x.npy").exists()
+    ran = tconv(images, "-o", "x.npy", "--on-bad", "skip")
+    assert (ran.code, ran.out) == (3, "x.npy\n")
+    assert ran.err.count("3.png") == 1
+    assert np.load("x.npy")[:, 0, 0, 0].tolist() == [0, 50, 100]
+
+
+def test_one_output_an_input_goes_on_without_the_broken_one(tconv: Tconv, images: Path) -> None:
+    spoil(images / "3.png")
+    ran = tconv(images, "-o", "out/", "--format", "npy", "--on-bad", "skip")
+    assert (ran.code, ran.out) == (3, "out/\n")
+    assert sorted(p.name for p in Path("out").iterdir()) == ["1.npy", "10.npy", "2.npy"]
+
+
+def test_nothing_but_broken_inputs_is_a_refusal(tconv: Tconv, tmp_path: Path) -> None:
+    spoil(tmp_path / "a.png")
+    for target in ("x.npy", "out/"):
+        ran = tconv("a.png", "-o", target, "--on-bad", "skip")
+        assert (ran.code, ran.out) == (1, "")
+        assert not Path(target).exists()
+
+
+def test_what_overflows_is_refused_by_name_the_worst_first(tconv: Tconv) -> None:
+    np.savez("x.npz", a=np.array([1e6, 1]), b=np.array([1e6, 2e6]), c=np.array([1.0, 2.0]))
+    ran = tconv("x.npz", "--half")
+    assert (ran.code, ran.out) == (1, "")
+    lines = ran.err.splitlines()
+    assert [line.split(": ")[2] for line in lines] == ["b", "a"]
+    assert "2 of 2 values overflow float16" in lines[0]
+    assert not Path("x.float16.npz").exists()
+    ran = tconv("x.npz", "--half", "--on-overflow", "saturate")
+    assert ran.code == 0
+    assert np.load("x.float16.npz")["b"].tolist() == [65504, 65504]
+
+
+def test_verbose_tells_the_plan_and_quiet_nothing(tconv: Tconv) -> None:
+    np.save("x.npy", np.array([1e-9, 1.0]))
+    told = tconv("x.npy", "--half", "-v")
+    assert (told.code, told.out) == (0, "x.float16.npy\n")
+    assert "float64 2  ->  float16 2" in told.err
+    assert "1 became 0" in told.err or "1 of 2 values became 0" in told.err
+    assert tconv("x.npy", "--half", "-q", "--force") == Ran(0, "x.float16.npy\n", "")
+
+
+def test_a_dry_run_prints_the_plan_and_writes_nothing(tconv: Tconv, images: Path) -> None:
+    ran = tconv(images, "--resize", "2x3", "--normalize", "--layout", "NCHW", "-o", "x.npy", "-n")
+    assert ran.code == 0
+    assert "steps: resize(2x3) | scale | stack | permute(NCHW)" in ran.out
+    assert "float32 3x3x2x3 NCHW in [0, 1]" in ran.out
+    assert not Path("x.npy").exists()
