@@ -33,7 +33,7 @@ class Format:
     magic: bytes = b""
 
 
-_IMAGE = "tconv.formats.image:read"
+_IMAGE = "tconv.formats.image.reader:read"
 _ROWS = (
     Format("jpeg", "JPEG", "image", (".jpg", ".jpeg", ".jpe", ".jfif"), _IMAGE, magic=rb"\xff\xd8\xff"),
     Format("png", "PNG", "image", (".png",), _IMAGE, magic=rb"\x89PNG\r\n\x1a\n"),
@@ -52,8 +52,9 @@ _ROWS = (
         "tconv.formats.safetensors:SafetensorsWriter", magic=rb"[\s\S]{6}\0\0\{",
     ),
     Format(
-        "pt", "PyTorch checkpoint", "weights", (".pt", ".pth", ".bin", ".ckpt", ".th"), "tconv.formats.torch:read",
-        "tconv.formats.torch:TorchWriter", magic=rb"\x80[\x02-\x05]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
+        "pt", "PyTorch checkpoint", "weights", (".pt", ".pth", ".bin", ".ckpt", ".th"),
+        "tconv.formats.torch.reader:read", "tconv.formats.torch.writer:TorchWriter",
+        magic=rb"\x80[\x02-\x05]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
     ),
 )  # fmt: skip
 

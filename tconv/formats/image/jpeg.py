@@ -1,0 +1,144 @@
+"""JPEG (ITU-T T.81): a header scan of our own, and strict decoding by libjpeg-turbo."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+import simplejpeg  # type: ignore[import-untyped]  # it has no annotations
+
+from tconv.errors import TconvError
+from tconv.formats.image.exif import orientation
+from tconv.formats.image.header import Colour, Header, Picture
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+
+_WINDOW = 4096  # bytes read at a time: as a rule the whole header of a photo without a thumbnail
+_EOI, _SOS, _APP1, _APP2 = 0xD9, 0xDA, 0xE1, 0xE2
+_FRAMES = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))  # baseline, extended and progressive; Huffman and arithmetic
+_OTHER_FRAMES = {0xC3: "lossless", 0xCB: "lossless arithmetic", 0xF7: "JPEG-LS"} | dict.fromkeys(
+    (0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"
+)
+_ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # markers without a length: TEM and the restarts
+_COLOURS: dict[int, Colour] = {1: "gray", 3: "rgb", 4: "cmyk"}
+_SPACES = {"gray": "GRAY", "rgb": "RGB", "cmyk": "CMYK"}
+_RESAVE = "save it as a baseline JPEG or as PNG"
+
+
+def scan(file: BinaryIO, every: bool) -> Header:
+    """Size, components and EXIF orientation from the segments before the first scan; a few reads of ``file``."""
+    header: Header | None = None
+    exif = b""
+    for marker, body in _segments(file):
+        if marker in _FRAMES:
+            header = _frame(body)
+        elif marker in _OTHER_FRAMES:
+            raise TconvError(f"a {_OTHER_FRAMES[marker]} JPEG, which tconv does not read", remedy=_RESAVE)
+        elif marker == _APP1 and not exif and body.startswith(b"Exif\0\0"):
+            exif = body[6:]
+    if header is None:
+        raise ValueError("no frame header before the first scan")
+    return replace(header, orientation=orientation(exif)) if exif else header
+
+
+def _segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """(marker, body) of the segments up to the first scan."""
+    window = file.read(_WINDOW)
+    at = 2  # behind the start marker
+    while True:
+        if at + 4 > len(window):
+            window, at = _further(file, window, at, 4), 0
+        if window[at] != 0xFF:
+            raise ValueError("bytes between the segments of the header")
+        marker = window[at + 1]
+        if marker == 0xFF:  # a fill byte
+            at += 1
+        elif marker in _ALONE:
+            at += 2
+        elif marker in (_SOS, _EOI):
+            return
+        else:
+            end = at + 2 + _length(window, at + 2)
+            if end > len(window):
+                window, end, at = _further(file, window, at, end - at), end - at, 0
+            yield marker, window[at + 4 : end]
+            at = end
+
+
+def _length(data: bytes, at: int) -> int:
+    """Of a segment, with these two bytes of its length; less than that is taken for an empty one, as libjpeg does."""
+    return max(2, data[at] << 8 | data[at + 1])
+
+
+def _further(file: BinaryIO, window: bytes, at: int, needed: int) -> bytes:
+    """The window moved on to begin at ``at``, with at least ``needed`` bytes."""
+    window = window[at:]
+    window += file.read(max(_WINDOW, needed) - len(window))
+    if len(window) < needed:
+        raise EOFError("it ends within its header")
+    return window
+
+
+def _frame(body: bytes) -> Header:
+    precision, height, width, components = struct.unpack_from(">BHHB", body)
+    if precision != 8:
+        raise TconvError(f"a {precision}-bit JPEG, which tconv does not read", remedy=_RESAVE)
+    if height == 0:
+        raise TconvError("a JPEG that states its height behind the pixels, which tconv does not read", remedy=_RESAVE)
+    if components not in _COLOURS:
+        raise TconvError(f"a JPEG of {components} components, which tconv does not read", remedy=_RESAVE)
+    return Header(width, height, _COLOURS[components])
+
+
+def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
+    """Grey, RGB, or inks as Pillow gives them (255 is full ink)."""
+    pixels = decode_as(data, header, _SPACES[header.colour])
+    if header.colour == "cmyk":
+        # Adobe's programs store inks inverted, and every other writer followed them.
+        np.subtract(255, pixels, out=pixels)
+    yield Picture(pixels)
+
+
+def decode_as(data: bytes, header: Header, space: str, out: Array | None = None) -> Array:
+    """Decode to GRAY, RGB, BGR or CMYK, into ``out`` if given: bit-identical to Pillow.
+
+    Strict: what libjpeg only warns of (a missing end, a corrupt stream) is a ``ValueError``.
+    """
+    try:
+        pixels = simplejpeg.decode_jpeg(data, space, buffer=out)
+    except ValueError as error:
+        if "subsampling" in str(error):
+            raise TconvError("a JPEG of unusual chroma sampling, which tconv does not read", remedy=_RESAVE) from error
+        if "ICC" not in str(error):
+            raise
+        pixels = simplejpeg.decode_jpeg(_without_profile(data), space, buffer=out)
+    if pixels.shape[:2] != (header.height, header.width):
+        raise ValueError(f"it decodes to {pixels.shape[1]}x{pixels.shape[0]}")
+    return pixels  # type: ignore[no-any-return]  # simplejpeg has no annotations
+
+
+def check(data: bytes, largest: int) -> None:
+    """Raise ``ValueError`` unless ``data`` are one whole JPEG stream of at most ``largest`` pixels."""
+    header = scan(io.BytesIO(data), False)
+    if header.width * header.height > largest:
+        raise ValueError(f"a JPEG stream of {header.width}x{header.height} within a smaller image")
+    decode_as(data, header, _SPACES[header.colour])
+
+
+def _without_profile(data: bytes) -> bytes:
+    """The same image without its APP2 segments: a broken profile damages no pixel, but strict decoding refuses it."""
+    kept, at = [data[:2]], 2
+    while data[at + 1] != _SOS:
+        if data[at + 1] == 0xFF:
+            at += 1
+            continue
+        end = at + 2 + (0 if data[at + 1] in _ALONE else _length(data, at + 2))
+        if data[at + 1] != _APP2:
+            kept.append(data[at:end])
+        at = end
+    return b"".join([*kept, data[at:]])

@@ -1,0 +1,173 @@
+"""Images: JPEG, PNG, WebP, BMP, TIFF, GIF and PNM files, each as one tensor, described from its header alone."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import math
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import numpy as np
+
+from tconv import registry
+from tconv.errors import TconvError, printable
+from tconv.formats.image import jpeg
+from tconv.formats.image.channels import assemble
+from tconv.formats.image.exif import place
+from tconv.formats.image.header import COLOURS, Family, Header, Picture, describe
+from tconv.tensor import Extra, ReadOptions, Stream, Tensor
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+
+_MENDED = "fetch it or write it again"
+
+
+def read(path: Path, name: str, options: ReadOptions) -> Stream:
+    """The image as a stream of one tensor: HWC; HW for palette indices; NHWC (NHW) for all frames of several.
+
+    Only headers are read here; the pixels are decoded when the tensor's source is. The content decides what kind of
+    file it is. ``TconvError`` for what is damaged, of a kind or with options that are not supported, or too large.
+
+    Channels: RGB, or as ``options`` say. What is black and white becomes 0 and 255, a palette its colours, inks RGB
+    by Pillow's formula, alpha is blended over white; ``keep`` gives the file's own channels (bool for 1 bit, the inks
+    of CMYK with 255 for full ink, RGB or RGBA for a palette, RGBA for all frames of a GIF). Grey is always the luma
+    of the RGB image, so that of a JPEG is not its own Y channel.
+
+    Values: samples of up to 8 bits fill 0 to 255. Deeper ones are left as they are, in the dtype that holds them, and
+    the spec's range says which is white (4095 in 12 bits, a PNM's largest value); floats have no known range.
+    """
+    with _refusing(path):
+        family, header = _scan(path, options)
+        spec = describe(name, header, options)
+    source = ImageSource(path, spec.dtype, spec.shape, family, header, options)
+    return Stream((Tensor(spec, source),), Extra(kind="data"), tuple(_notes(path, header, options)))
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """An image file; it decodes whole."""
+
+    path: Path
+    dtype: DType
+    shape: tuple[int, ...]
+    family: str
+    header: Header
+    options: ReadOptions
+
+    @property
+    def seekable(self) -> bool:
+        return False
+
+    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
+        """See ``tensor.Source``. The whole is decoded, straight into ``out`` where it is asked for the whole."""
+        count = math.prod(self.shape)
+        if out is not None and (lo, hi) == (0, count):
+            self._decode(out.reshape(self.shape))
+            return out
+        whole = np.empty(self.shape, self.dtype.numpy)
+        self._decode(whole)
+        part = whole.reshape(-1)[lo:hi]
+        if out is None:
+            return part
+        out[:] = part
+        return out
+
+    def _decode(self, out: Array) -> None:
+        with _refusing(self.path):
+            data = self.path.read_bytes()
+            if self._direct:
+                # Bit for bit what the long way gives, but without a copy: most images that anyone has.
+                jpeg.decode_as(data, self.header, self.options.channels.upper(), out)
+            else:
+                self._assemble(data, out)
+
+    @property
+    def _direct(self) -> bool:
+        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self._orientation == 1
+        return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
+
+    @property
+    def _orientation(self) -> int:
+        return (self.header.orientation or 1) if self.options.exif else 1
+
+    def _assemble(self, data: bytes, out: Array) -> None:
+        every = self.options.frames == "all" and self.header.frames > 1
+        decoder = _family(self.family)
+        if decoder.scan(io.BytesIO(data), self.options.frames == "all") != self.header:
+            raise TconvError("the file has changed since its header was read", remedy="run it again")
+        places = out if every else out[None]
+        done = 0
+        for picture in decoder.decode(data, self.header, len(places)):
+            _check(picture, self.header)
+            place(assemble(picture, self.header, self.options), self._orientation, places[done])
+            done += 1
+        if done < len(places):
+            raise EOFError(f"it has {done} frames of the {len(places)} that it should have")
+
+
+def _scan(path: Path, options: ReadOptions) -> tuple[str, Header]:
+    with path.open("rb", buffering=0) as raw:
+        head = raw.read(64)
+        if not head:
+            raise TconvError("the file is empty (0 bytes)", remedy=_MENDED)
+        family = _kind(head)
+        raw.seek(0)
+        # A JPEG is read in a few large pieces, the others in many small ones.
+        file = raw if family == "jpeg" else io.BufferedReader(raw)
+        return family, _family(family).scan(cast(BinaryIO, file), options.frames == "all")
+
+
+def _kind(head: bytes) -> str:
+    for row in registry.FORMATS.values():
+        if row.group == "image" and re.match(row.magic, head, re.DOTALL):
+            return row.name
+    titles = ", ".join(row.title for row in registry.FORMATS.values() if row.group == "image")
+    raise TconvError("its content is no image that tconv reads", remedy=f"tconv reads {titles}")
+
+
+@cache
+def _family(name: str) -> Family:
+    """The module of that kind of image, imported when the first such file turns up."""
+    return cast(Family, importlib.import_module(f"tconv.formats.image.{name}"))
+
+
+def _check(picture: Picture, header: Header) -> None:
+    samples = (1 if header.colour == "palette" else COLOURS[header.colour] + header.alpha,)
+    pixels = picture.pixels
+    if pixels.shape != (header.height, header.width, *samples) or pixels.dtype != header.dtype.numpy:
+        raise ValueError(f"it decodes to {pixels.dtype} {pixels.shape}, not to what its header says")
+
+
+def _notes(path: Path, header: Header, options: ReadOptions) -> Iterator[str]:
+    if header.frames > 1 and options.frames == "first":
+        yield f"{printable(str(path))}: the first of {header.frames} frames; --frames all reads all"
+    if header.orientation is None and options.exif:
+        yield f"{printable(str(path))}: its EXIF data are damaged, so it is taken as it is stored"
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Whatever a decoder stumbles over becomes a sentence that names the file."""
+    try:
+        yield
+    except TconvError as error:
+        raise error.at(file=path) from error.__cause__
+    except MemoryError as error:
+        raise TconvError("not enough memory to decode it", remedy="use fewer --workers", file=path) from error
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise TconvError(f"cannot be read: {error.strerror}", file=path) from error
+        raise TconvError(f"truncated or corrupt: {_said(error)}", remedy=_MENDED, file=path) from error
+
+
+def _said(error: Exception) -> str:
+    """What a decoder said, in one line."""
+    return " ".join(str(error).split()) or type(error).__name__

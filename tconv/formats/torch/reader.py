@@ -1,0 +1,84 @@
+"""PyTorch checkpoints (.pt, .pth, .bin, .ckpt) in and out, without torch: nothing in a file is ever executed."""
+
+from __future__ import annotations
+
+from io import RawIOBase
+from pathlib import Path
+
+from tconv.errors import TconvError
+from tconv.formats.raw import file_size, opened, take
+from tconv.formats.torch import legacy, zipped
+from tconv.formats.torch.objects import StoredTensor
+from tconv.formats.torch.sharing import identity, shared_places
+from tconv.formats.torch.storage import Checkpoint, make_source
+from tconv.formats.torch.tree import Flat, flatten
+from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+
+_LEGACY = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number as a pickle, after two bytes that name the protocol
+_TAR_MARK = 257  # where "ustar" is in a tar archive
+
+
+def read(path: Path, name: str, options: ReadOptions) -> Stream:
+    """The tensors of a checkpoint by the keys that lead to them, joined by dots; a bare tensor is called ``name``.
+
+    The tree has everything else: containers, numbers, texts, NumPy arrays (which are no tensors of the stream). Only
+    the structure is read now. Tensors that share their bytes have one source, and ``alias_of`` names the first;
+    ``attrs`` has "requires_grad", "parameter", "state" (Python attributes) and "place" (which storage was shared).
+    """
+    with opened(path) as file:
+        checkpoint = _load(file)
+        flat = flatten(checkpoint.value, name, checkpoint.pickled)
+    bare = isinstance(checkpoint.value, StoredTensor)
+    notes = (f"{path}: its NumPy arrays ({flat.arrays}) are kept as they are",) if flat.arrays else ()
+    return Stream(_tensors(path, flat, checkpoint), Extra("data" if bare else "weights", flat.tree), notes)
+
+
+def _load(file: RawIOBase) -> Checkpoint:
+    file_size(file)
+    head = take(file, _TAR_MARK + 5)
+    if head.startswith(b"PK"):
+        return zipped.load(file)
+    if head[2:].startswith(_LEGACY):
+        return legacy.load(file)
+    if head[_TAR_MARK:] == b"ustar":
+        raise TconvError(
+            "a tar archive: the layout of PyTorch before 0.1.10 is not supported",
+            remedy="load it with PyTorch where you trust it, and save it again",
+        )
+    if head.startswith(b"\x80"):
+        raise TconvError(
+            "a plain pickle and no checkpoint of torch.save: reading it would execute the code it holds",
+            remedy="save the tensors as .safetensors, .npz or with torch.save",
+        )
+    raise TconvError("not a PyTorch checkpoint", remedy="it may be cut off or of another format")
+
+
+def _tensors(path: Path, flat: Flat, checkpoint: Checkpoint) -> tuple[Tensor, ...]:
+    places = shared_places(path, flat.tensors)
+    firsts: dict[object, Tensor] = {}
+    tensors = []
+    for name, stored in flat.tensors.items():
+        first = firsts.get(identity(stored))
+        try:
+            source = first.source if first else make_source(path, stored, checkpoint)
+        except TconvError as problem:
+            raise problem.at(file=path, tensor=name) from problem
+        attrs = _attrs(stored)
+        if name in places:
+            attrs["place"] = places[name]
+        alias_of = first.spec.name if first else None
+        spec = Spec(name, stored.dtype, stored.shape, device=stored.storage.device, alias_of=alias_of, attrs=attrs)
+        tensors.append(Tensor(spec, source))
+        firsts.setdefault(identity(stored), tensors[-1])
+    return tuple(tensors)
+
+
+def _attrs(stored: StoredTensor) -> dict[str, object]:
+    attrs: dict[str, object] = {}
+    if stored.requires_grad:
+        attrs["requires_grad"] = True
+    if stored.parameter:
+        attrs["parameter"] = True
+    if stored.state:
+        attrs["state"] = dict(stored.state)
+    return attrs

@@ -1,0 +1,180 @@
+"""Between a checkpoint's nested containers and a stream's named tensors: one name a path, and back."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tconv.errors import TconvError
+from tconv.formats.torch import numpy_values as tn
+from tconv.formats.torch.objects import (
+    Device,
+    Layout,
+    Maker,
+    Named,
+    Size,
+    Storage,
+    StorageType,
+    StoredTensor,
+    damaged,
+    unsupported,
+)
+from tconv.tensor import Ref
+
+_DEEPEST = 100  # containers in containers
+_SLACK = 1 << 20  # values visited besides one for each byte of the pickle: what is shared is visited more than once
+_PLAIN = (
+    *(str, int, float, bool, type(None), complex, bytes, bytearray, set, frozenset, slice, range),
+    *(Size, Device, Layout, Named, np.generic),
+)
+_GONE = object()
+
+
+class Flat(NamedTuple):
+    """The tensors by name, in order, and the containers with a ``Ref`` in the place of each."""
+
+    tensors: dict[str, StoredTensor]
+    tree: Any
+    arrays: int  # NumPy arrays among the plain values
+
+
+def flatten(value: Any, bare_name: str, size: int) -> Flat:
+    """Name every tensor in ``value`` by its keys, joined by dots; a bare tensor is named ``bare_name``.
+
+    ``size`` is that of the pickle, in bytes: it limits how often what is shared is unfolded. Raises ``TconvError``
+    for containers that hold themselves or are nested too deep, and for two tensors of one name.
+    """
+    walk = _Flattening(size + _SLACK)
+    tree = walk.visit(value, (bare_name,) if isinstance(value, StoredTensor) else ())
+    return Flat(walk.tensors, tree, walk.arrays)
+
+
+class _Flattening:
+    def __init__(self, limit: int) -> None:
+        self.tensors: dict[str, StoredTensor] = {}
+        self.arrays = 0
+        self._left = limit
+        self._keys: dict[str, tuple[Any, ...]] = {}
+        self._open: set[int] = set()  # the containers around the one that is visited
+
+    def visit(self, value: Any, keys: tuple[Any, ...]) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise damaged("it holds the same containers over and over")
+        if isinstance(value, StoredTensor):
+            return self._tensor(value, keys)
+        if type(value) in _PLAIN:
+            return value
+        if isinstance(value, dict | list | tuple):
+            return self._container(value, keys)
+        return self._plain(value)
+
+    def _tensor(self, value: StoredTensor, keys: tuple[Any, ...]) -> Ref:
+        name = ".".join(map(str, keys))
+        if name in self.tensors:
+            one, other = _path_text(self._keys[name]), _path_text(keys)
+            raise TconvError(
+                f"two tensors would have this name: {one} and {other}",
+                remedy="rename one of the keys where it was saved",
+                tensor=name,
+            )
+        self.tensors[name], self._keys[name] = value, keys
+        if value.state:
+            count = len(self.tensors)
+            self.tensors[name] = replace(value, state=self.visit(dict(value.state), (*keys, "state")))
+            if len(self.tensors) > count:
+                raise unsupported("a tensor whose attributes are tensors").at(tensor=name)
+        return Ref(name)
+
+    def _container(self, value: Any, keys: tuple[Any, ...]) -> Any:
+        if id(value) in self._open:
+            raise damaged(f"the container at {_path_text(keys)} holds itself")
+        if len(keys) >= _DEEPEST:
+            raise damaged(f"its containers are nested more than {_DEEPEST} deep")
+        self._open.add(id(value))
+        made = rebuilt(value, lambda key, item: self.visit(item, (*keys, key)))
+        self._open.discard(id(value))
+        return made
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, tn.Array):
+            self.arrays += 1
+            return value.array
+        if isinstance(value, tn.Dtype):
+            return value.dtype
+        if isinstance(value, np.generic):
+            return value
+        if isinstance(value, Maker | StorageType):
+            return Named(value.path)
+        if isinstance(value, Storage):
+            raise unsupported("a bare storage")
+        raise damaged(f"it holds a {type(value).__name__}")
+
+
+def rebuilt(value: Any, visit: Callable[[Any, Any], Any]) -> Any:
+    """A container of the same kind with ``visit(key, item)`` in the place of each item, or without it where that is
+    ``_GONE``. The attributes of an ordered dict (``_metadata``) are items of it too.
+    """
+    if isinstance(value, dict):
+        made = _empty_like(value)
+        for key, item in value.items():
+            if (new := visit(key, item)) is not _GONE:
+                made[key] = new
+        for name, item in getattr(value, "__dict__", {}).items():
+            if (new := visit(name, item)) is not _GONE:
+                setattr(made, name, new)
+        return made
+    items = [new for n, item in enumerate(value) if (new := visit(n, item)) is not _GONE]
+    return items if isinstance(value, list) else tuple(items)
+
+
+def _empty_like(value: dict[Any, Any]) -> dict[Any, Any]:
+    if isinstance(value, defaultdict):
+        return defaultdict(value.default_factory)
+    for kind in (OrderedDict, Counter):
+        if isinstance(value, kind):
+            return kind()
+    return {}
+
+
+def _path_text(keys: tuple[Any, ...]) -> str:
+    return "".join(f"[{key!r}]" for key in keys) or "the top"
+
+
+class Fitted(NamedTuple):
+    """A tree whose every ``Ref`` names a tensor that there is, and the names of those that are gone from it."""
+
+    tree: Any
+    gone: tuple[str, ...]
+
+
+def fit(tree: Any, names: Mapping[str, object]) -> Fitted:
+    """``tree`` with the tensors that are not among ``names`` taken out, and those that it does not hold put in.
+
+    What is put in goes to the top level, by its name; where that is no dict, the result is a plain dict of all.
+    """
+    gone: list[str] = []
+    held: set[str] = set()
+
+    def visit(key: Any, value: Any) -> Any:
+        if isinstance(value, Ref):
+            if value.name not in names:
+                gone.append(value.name)
+                return _GONE
+            held.add(value.name)
+            return value
+        return rebuilt(value, visit) if isinstance(value, dict | list | tuple) and type(value) is not Size else value
+
+    fitted = visit(None, tree)
+    missing = [name for name in names if name not in held]
+    if fitted is None or fitted is _GONE or (missing and not isinstance(fitted, dict)):
+        return Fitted({name: Ref(name) for name in names}, tuple(gone))
+    for name in missing:
+        if name in fitted:
+            raise TconvError("the checkpoint holds something else by this name already", tensor=name)
+        fitted[name] = Ref(name)
+    return Fitted(fitted, tuple(gone))

@@ -1,0 +1,184 @@
+"""Image files for tests, made by Pillow or byte by byte, and what independent programs make of them."""
+
+from __future__ import annotations
+
+import io
+import struct
+import warnings
+import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from tconv.formats.image.reader import read
+from tconv.tensor import ReadOptions, Spec, Tensor
+from tests.formats.conformance import Reading, values
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+
+Chunks = Iterable[tuple[bytes, bytes]]
+Tags = Sequence[tuple[int, str, Sequence[int]]]
+
+
+class ImageReading(Reading):
+    """The conformance suite, with Pillow as the reference."""
+
+    def reference(self, path: Path) -> dict[str, Array]:
+        return {"x": pillow_rgb(path.read_bytes())}
+
+
+def tensor_of(path: Path, **options: Any) -> Tensor:
+    (tensor,) = read(path, "x", ReadOptions(**options)).tensors
+    return tensor
+
+
+def spec_of(path: Path, **options: Any) -> Spec:
+    return tensor_of(path, **options).spec
+
+
+def array_of(path: Path, **options: Any) -> Array:
+    """The decoded image, which is what its spec says."""
+    tensor = tensor_of(path, **options)
+    array = values(tensor)
+    assert array.dtype == tensor.spec.dtype.numpy
+    assert array.flags.c_contiguous
+    return array
+
+
+def pillow_rgb(data: bytes) -> Array:
+    """What Pillow makes of an image: upright, over white, in RGB; 16-bit grey and floats as three equal channels."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        image: Image.Image = Image.open(io.BytesIO(data))
+        with suppress(SyntaxError):  # damaged EXIF data turn nothing
+            image = ImageOps.exif_transpose(image)
+        if image.mode in ("I;16", "I;16B", "I", "F"):
+            return native(np.repeat(np.asarray(image)[..., None], 3, axis=-1))
+        if image.mode in ("CMYK", "LAB"):
+            return np.asarray(image.convert("RGB"))
+        return over(np.asarray(image.convert("RGBA")), 255)
+
+
+def native(x: Array) -> Array:
+    return x.astype(x.dtype.newbyteorder("="), copy=False)
+
+
+def over(x: Array, background: int) -> Array:
+    """Colours with alpha laid over one grey level: the definition, in float64."""
+    top = np.iinfo(x.dtype).max
+    alpha = x[..., -1:] / top
+    blended: Array = np.rint(x[..., :-1] * alpha + background * (1 - alpha)).astype(x.dtype)
+    return blended
+
+
+def photo(height: int = 24, width: int = 40, seed: int = 0) -> Array:
+    """A smooth random RGB picture, which compresses like a photo."""
+    small = np.random.default_rng(seed).integers(0, 256, (height // 8 + 2, width // 8 + 2, 3), dtype=np.uint8)
+    return np.array(Image.fromarray(small).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def saved(image: Array | Image.Image, form: str, **options: Any) -> bytes:
+    """The image as Pillow saves it."""
+    buffer = io.BytesIO()
+    picture = image if isinstance(image, Image.Image) else Image.fromarray(np.ascontiguousarray(image))
+    picture.save(buffer, form, **options)
+    return buffer.getvalue()
+
+
+def oriented(value: int, kind: int = 3, order: str = "<") -> bytes:
+    """EXIF data with nothing but an orientation, of TIFF type ``kind``."""
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
+    number = struct.pack(order + {1: "B", 3: "H", 4: "I"}[kind], value).ljust(4, b"\0")
+    return head + struct.pack(order + "HHHI", 1, 0x0112, kind, 1) + number + bytes(4)
+
+
+def png_chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+
+
+def png(
+    width: int,
+    height: int,
+    depth: int,
+    kind: int,
+    rows: Iterable[bytes],
+    before: Chunks = (),
+    after: Chunks = (),
+) -> bytes:
+    """A PNG of unfiltered rows, with chunks before and after the pixels."""
+    head = png_chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, depth, kind, 0, 0, 0))
+    data = png_chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
+    extra = [b"".join(png_chunk(*chunk) for chunk in chunks) for chunks in (before, after)]
+    return b"\x89PNG\r\n\x1a\n" + head + extra[0] + data + extra[1] + png_chunk(b"IEND", b"")
+
+
+def png_of(x: Array, before: Chunks = (), after: Chunks = ()) -> bytes:
+    """uint8 or uint16 (height, width, channels) as grey, grey and alpha, RGB or RGBA."""
+    depth, kind = x.dtype.itemsize * 8, {1: 0, 2: 4, 3: 2, 4: 6}[x.shape[2]]
+    return png(
+        x.shape[1], x.shape[0], depth, kind, [row.astype(f">u{depth // 8}").tobytes() for row in x], before, after
+    )
+
+
+def tiff(
+    x: Array,
+    *,
+    order: str = "<",
+    compression: int = 1,
+    data: bytes | None = None,
+    photometric: int | None = None,
+    bits: int | None = None,
+    form: int | None = None,
+    extra: Sequence[int] = (),
+    more: Tags = (),
+    without: Sequence[int] = (),
+) -> bytes:
+    """(height, width, samples) as a TIFF of one strip, which is ``data`` if it is not just ``x``.
+
+    ``more`` and ``without`` are tags that are added, replaced or left out.
+    """
+    height, width, samples = x.shape
+    if data is None:
+        raw = x.astype(x.dtype.newbyteorder(order)).tobytes()  # type: ignore[arg-type]  # < and > are such orders
+        data = zlib.compress(raw) if compression == 8 else raw
+    color = (2 if samples > 2 else 1) if photometric is None else photometric
+    tags: list[tuple[int, str, Sequence[int]]] = [
+        (256, "I", [width]),
+        (257, "I", [height]),
+        (258, "H", [bits or x.dtype.itemsize * 8] * samples),
+        (259, "H", [compression]),
+        (262, "H", [color]),
+        (273, "I", [8]),
+        (277, "H", [samples]),
+        (278, "I", [height]),
+        (279, "I", [len(data)]),
+        (339, "H", [form or {"u": 1, "b": 1, "i": 2, "f": 3}[x.dtype.kind]] * samples),
+    ]
+    tags += [(338, "H", extra)] if extra else []
+    replaced = {*without, *(tag for tag, _, _ in more)}
+    tags = sorted([*(tag for tag in tags if tag[0] not in replaced), *more])
+    data += bytes(len(data) % 2)
+    at = 8 + len(data)
+    behind = at + 2 + 12 * len(tags) + 4
+    entries, far = struct.pack(order + "H", len(tags)), b""
+    for tag, kind, numbers in tags:
+        value = struct.pack(order + kind * len(numbers), *numbers)
+        entries += struct.pack(order + "HHI", tag, {"B": 1, "H": 3, "I": 4}[kind], len(numbers))
+        if len(value) > 4:
+            entries += struct.pack(order + "I", behind + len(far))
+            far += value + bytes(len(value) % 2)
+        else:
+            entries += value.ljust(4, b"\0")
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", at)
+    return head + data + entries + bytes(4) + far
+
+
+def written(folder: Path, data: bytes, name: str = "x.img") -> Path:
+    path = folder / name
+    path.write_bytes(data)
+    return path

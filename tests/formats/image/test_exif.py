@@ -1,0 +1,83 @@
+"""EXIF orientation: parsed from any bytes, applied as Pillow applies it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from tconv.formats.image.exif import orientation, place, turn
+from tests.formats.image.made import oriented
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+
+TRANSPOSE = Image.Transpose
+BY_PILLOW = {
+    2: TRANSPOSE.FLIP_LEFT_RIGHT,
+    3: TRANSPOSE.ROTATE_180,
+    4: TRANSPOSE.FLIP_TOP_BOTTOM,
+    5: TRANSPOSE.TRANSPOSE,
+    6: TRANSPOSE.ROTATE_270,
+    7: TRANSPOSE.TRANSVERSE,
+    8: TRANSPOSE.ROTATE_90,
+}
+
+
+@pytest.mark.parametrize("value", range(1, 9))
+@pytest.mark.parametrize("kind", [1, 3, 4])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_every_orientation_in_every_spelling(value: int, kind: int, order: str) -> None:
+    assert orientation(oriented(value, kind, order)) == value
+
+
+@pytest.mark.parametrize("value", [0, 9, 255, 65535])
+def test_what_is_no_orientation_turns_nothing(value: int) -> None:
+    assert orientation(oriented(value)) == 1
+
+
+def test_a_directory_without_the_tag_turns_nothing() -> None:
+    assert orientation(oriented(6).replace(b"\x12\x01", b"\x13\x01")) == 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"II",
+        b"LoremIpsum",
+        oriented(6)[:9],
+        oriented(6)[:17],
+        b'II"\0' + oriented(6)[4:],
+        b"II*\0\xff\xff\xff\xff",
+    ],
+)
+def test_damaged_data_are_known_as_such(data: bytes) -> None:
+    assert orientation(data) is None
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_give_an_orientation_or_none(data: bytes) -> None:
+    assert orientation(b"MM\0*" + data) in (None, *range(1, 9))
+
+
+@pytest.mark.parametrize("value", BY_PILLOW)
+def test_images_are_turned_as_pillow_turns_them(value: int) -> None:
+    x = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+    assert np.array_equal(turn(x, value), np.asarray(Image.fromarray(x).transpose(BY_PILLOW[value])))
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (2, 3, 1), (2, 3, 3), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.uint16, np.float32, np.float64])
+@pytest.mark.parametrize("value", range(1, 9))
+def test_placing_is_turning(value: int, dtype: type, shape: tuple[int, ...]) -> None:
+    x: Array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    want = np.array(turn(x, value))
+    for source in (x, np.repeat(x, 2, axis=1)[:, ::2]):
+        out = np.zeros_like(want)
+        place(source, value, out)
+        assert np.array_equal(out, want)

@@ -1,0 +1,76 @@
+"""WebP: sizes, alpha and frames known from RIFF chunks, pixels by libwebp."""
+
+from __future__ import annotations
+
+import io
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tconv.errors import TconvError
+from tconv.formats.image.webp import scan
+from tests.formats.image.made import ImageReading, array_of, oriented, over, photo, saved, spec_of, written
+
+RGB = photo(8, 9)
+RGBA = np.dstack([RGB, photo(8, 9, seed=5)[..., :1]])
+
+
+class TestLossy(ImageReading):
+    suffix = ".webp"
+
+    def sample(self, folder: Path) -> Path:
+        return written(folder, saved(RGB, "WEBP"), "sample.webp")
+
+
+class TestLosslessTurned(ImageReading):
+    suffix = ".webp"
+
+    def sample(self, folder: Path) -> Path:
+        return written(folder, saved(RGB, "WEBP", lossless=True, exif=b"Exif\0\0" + oriented(8)), "sample.webp")
+
+
+@pytest.mark.parametrize("lossless", [True, False])
+@pytest.mark.parametrize("exif", [True, False])
+def test_alpha(tmp_path: Path, lossless: bool, exif: bool) -> None:
+    options = {"exif": b"Exif\0\0" + oriented(1)} if exif else {}
+    path = written(tmp_path, saved(RGBA, "WEBP", lossless=lossless, exact=True, **options))
+    stored = np.asarray(Image.open(io.BytesIO(path.read_bytes())))
+    assert stored.shape == (8, 9, 4)
+    assert np.array_equal(array_of(path, channels="keep"), stored)
+    assert np.array_equal(array_of(path), over(stored, 255))
+    if lossless:
+        assert np.array_equal(stored, RGBA)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (2, 16383), (16383, 1), (300, 257)])
+@pytest.mark.parametrize("options", [{}, {"lossless": True}, {"exif": b"Exif\0\0" + oriented(1)}], ids=str)
+def test_sizes(size: tuple[int, int], options: dict[str, bool]) -> None:
+    header = scan(io.BytesIO(saved(Image.new("RGB", size), "WEBP", **options)), False)
+    assert (header.width, header.height, header.alpha) == (*size, False)
+
+
+def test_animation_with_alpha(tmp_path: Path) -> None:
+    pictures = [Image.fromarray(np.dstack([photo(seed=seed), photo(seed=9)[..., :1]])) for seed in range(3)]
+    data = saved(pictures[0], "WEBP", save_all=True, append_images=pictures[1:], lossless=True)
+    got = array_of(written(tmp_path, data), frames="all", channels="keep")
+    stored = Image.open(io.BytesIO(data))
+    assert got.shape == (3, 24, 40, 4)
+    for i, frame in enumerate(got):
+        stored.seek(i)
+        assert np.array_equal(frame, np.asarray(stored))
+
+
+def test_a_bomb_is_refused_before_libwebp_allocates(tmp_path: Path) -> None:
+    body = b"VP8X" + struct.pack("<I", 10) + b"\x10\0\0\0" + b"\xff\xff\xff" + b"\xff\xff\xff"
+    path = written(tmp_path, b"RIFF" + struct.pack("<I", 4 + len(body)) + b"WEBP" + body)
+    with pytest.raises(TconvError, match="281,474,976,710,656 pixels"):
+        spec_of(path)
+
+
+@pytest.mark.parametrize("data", [b"RIFF\x04\0\0\0WEBP", b"RIFF\x0c\0\0\0WEBPJUNK\0\0\0\0", b"RIFF\xff\0\0\0WEBPVP8 "])
+def test_no_image_in_it(tmp_path: Path, data: bytes) -> None:
+    with pytest.raises(TconvError, match="truncated or corrupt"):
+        spec_of(written(tmp_path, data))
