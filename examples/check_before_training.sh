@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Before a night of training: can every file be read, and does float64 hide in one of them? From headers alone.
-# Silent and exit 0 if all is well; else the tensors in question on stdout, and exit 1.
+# Before a night of training: can every file be read, is every value finite, and does float64 hide in one of them?
+# Exit 0 if all is well; else what is not on stdout, tensor by tensor, and exit 1; exit 2 if a file cannot be read.
 #
 # Usage: check_before_training.sh PATH...
 set -euo pipefail
@@ -10,13 +10,5 @@ if [ $# -lt 1 ]; then
     exit 2
 fi
 
-found=0
-for path in "$@"; do
-    listing=$(tconv inspect "$path") # a file that cannot be read ends the script here, with the reason on stderr
-    if doubles=$(grep -w float64 <<< "$listing"); then
-        printf '%s holds float64, where models expect float32:\n%s\n' "$path" "$doubles"
-        echo "convert it with: tconv $path --to float32" >&2
-        found=1
-    fi
-done
-exit "$found"
+models_take=float32,float16,bfloat16,bool,uint8,int8,uint16,int16,int32,int64
+exec tconv check "$@" --finite --expect "$models_take"

@@ -1,4 +1,4 @@
-"""Makes tiny.pt, a training checkpoint as PyTorch writes it, for the examples. Needs torch; tconv does not.
+"""Makes tiny.pt, wrapped.pt and hot.pt, checkpoints as PyTorch writes them, for the examples. Needs torch; tconv does not.
 
 python examples/make_checkpoint.py [FOLDER]
 """
@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 
-def main(folder: Path) -> None:
+def tiny(path: Path) -> None:
     """A small convolutional classifier after one step of training, its optimizer beside it."""
     torch.manual_seed(0)
     model = nn.Sequential(
@@ -23,7 +23,29 @@ def main(folder: Path) -> None:
     loss.backward()
     optimizer.step()
     state = {"epoch": 1, "loss": loss.item(), "state_dict": model.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(state, folder / "tiny.pt")
+    torch.save(state, path)
+
+
+def wrapped(path: Path) -> None:
+    """A model that was trained in parallel: every name begins with ``module.``."""
+    torch.manual_seed(0)
+    model = nn.DataParallel(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)))
+    torch.save({"epoch": 7, "accuracy": 0.96875, "model": model.state_dict()}, path)
+
+
+def hot(path: Path) -> None:
+    """A model with one weight that half precision has no number for."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(16, 3))
+    with torch.no_grad():
+        model[3].weight[1, 2] = 70000
+    torch.save(model.state_dict(), path)
+
+
+def main(folder: Path) -> None:
+    tiny(folder / "tiny.pt")
+    wrapped(folder / "wrapped.pt")
+    hot(folder / "hot.pt")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the casts of one tensor lost, kept apart by the cast that lost it."""
+"""What the casts of one tensor lost, kept apart by the cast that lost it, and how it kept to its stated range."""
 
 from __future__ import annotations
 
@@ -19,26 +19,36 @@ class CastKey(NamedTuple):
     on_overflow: str
 
 
+class RangeKey(NamedTuple):
+    """One statement of the user: that the values, of that dtype, lie in the range."""
+
+    dtype: DType
+    range: tuple[float, float]
+
+
 @dataclass
 class Account:
-    """Losses by cast; adds up over the pieces of a tensor."""
+    """Losses by cast, and values outside by statement; adds up over the pieces of a tensor."""
 
     by_cast: dict[CastKey, Lost] = field(default_factory=dict)
+    by_range: dict[RangeKey, Lost] = field(default_factory=dict)
 
-    def add(self, key: CastKey, lost: Lost) -> None:
-        if key in self.by_cast:
-            self.by_cast[key] += lost
+    def add(self, key: CastKey | RangeKey, lost: Lost) -> None:
+        if isinstance(key, CastKey):
+            self.by_cast.setdefault(key, Lost()).merge(lost)
         else:
-            self.by_cast[key] = lost
+            self.by_range.setdefault(key, Lost()).merge(lost)
 
     def __iadd__(self, other: Account) -> Account:
         for key, lost in other.by_cast.items():
             self.add(key, lost)
+        for stated, lost in other.by_range.items():
+            self.add(stated, lost)
         return self
 
     def __bool__(self) -> bool:
-        """Whether anything was lost at all."""
-        return any(self.by_cast.values())
+        """Whether anything was lost at all, or lay outside."""
+        return any(self.by_cast.values()) or any(self.by_range.values())
 
     def refused(self) -> Iterator[tuple[CastKey, Lost]]:
         """The casts whose policy does not put up with what they lost."""

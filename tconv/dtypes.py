@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from tconv.errors import UsageError
+from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -71,6 +72,9 @@ class DType:
 
     def __str__(self) -> str:
         return self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # it is looked up by in caches for every block of values
 
 
 def _float(name: str, bits: int, digits: int, top: float, tiny: float, inf: bool = True, nan: bool = True) -> DType:
@@ -138,10 +142,23 @@ def dtype(name: str | DType) -> DType:
         plain = plain.removeprefix(prefix)
     found = DTYPES.get(ALIASES.get(plain, plain))
     if found is None:
-        near = difflib.get_close_matches(plain, [*DTYPES, *ALIASES], n=3)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(DTYPES)}"
-        raise UsageError(f"there is no dtype {name!r}", remedy=hint)
+        raise UsageError(f"there is no dtype {name!r}", remedy=_hint(plain))
     return found
+
+
+_TYPESTR = re.compile(r"[<>|=]?([biufc])([0-9]{1,2})")  # as NumPy writes it: kind and bytes
+_KINDS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
+
+
+def _hint(plain: str) -> str:
+    typed = _TYPESTR.fullmatch(plain)
+    if typed:
+        kind, size = _KINDS[typed[1]], int(typed[2])
+        called = "bool" if kind == "bool" else f"{kind}{8 * size}"
+        if called in DTYPES:
+            eight = "; floats of 8 bits are float8_e4m3fn and float8_e5m2" if plain == "f8" else ""
+            return f"NumPy's {plain!r} is called {called} here{eight}"
+    return did_you_mean(plain, [*DTYPES, *ALIASES], f"there are {', '.join(DTYPES)}")
 
 
 def from_numpy(np_dtype: Any) -> DType | None:

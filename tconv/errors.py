@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-SHOWN = 20  # how many problems of a list are spelled out before the rest is only counted
+SHOWN = 20  # how many kinds of problems in a list are spelled out before the rest is only counted
+ALIKE = 3  # how many that differ only in their file and tensor
 
 
 class TconvError(Exception):
@@ -40,12 +41,20 @@ class TconvError(Exception):
         self.step = self.step or step
         return self
 
-    def __str__(self) -> str:
+    def place(self) -> str:
+        """The file and the tensor, as far as they are known."""
         # An image's tensor is called by its path: saying that twice helps nobody.
         tensor = "" if f"/{self.file}".endswith(f"/{self.tensor}") else self.tensor
-        places = [printable(p).replace("\n", "\\n") for p in (self.file, tensor, self.step) if p]
-        text = ": ".join([*places, printable(self.reason)])
+        return ": ".join(printable(p).replace("\n", "\\n") for p in (self.file, tensor) if p)
+
+    def __str__(self) -> str:
+        step = printable(self.step).replace("\n", "\\n")
+        text = ": ".join(p for p in (self.place(), step, printable(self.reason)) if p)
         return f"{text}; {printable(self.remedy)}" if self.remedy else text
+
+
+class NotTensor(TconvError):  # noqa: N818  # a refusal by kind, which a stream may carry beside its tensors
+    """What is there under a name is no tensor (text, objects, records …): left alone unless it is to be converted."""
 
 
 class UsageError(TconvError):
@@ -69,12 +78,26 @@ class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named 
         return self
 
     def __str__(self) -> str:
-        lines = [str(p) for p in self.problems[:SHOWN]]
-        if len(self.problems) > SHOWN:
-            lines.append(f"… and {len(self.problems) - SHOWN} more")
+        groups: dict[tuple[str, ...], list[TconvError]] = {}
+        for problem in self.problems:
+            groups.setdefault((problem.step, problem.reason, problem.remedy), []).append(problem)
+        lines = [line for group in list(groups.values())[:SHOWN] for line in _folded(group)]
+        rest = [p for group in list(groups.values())[SHOWN:] for p in group]
+        if rest:
+            lines.append(f"… and {len(rest)} more")
         if self.remedy:
             lines.append(self.remedy)
         return "\n".join(lines)
+
+
+def _folded(alike: Sequence[TconvError]) -> list[str]:
+    """Problems that differ in their places only: the first few in full, of the others where they are."""
+    lines = [str(p) for p in alike[:ALIKE]]
+    rest = [p.place() for p in alike[ALIKE:]]
+    if rest:
+        more = f" and {len(rest) - SHOWN} more" if len(rest) > SHOWN else ""
+        lines.append(f"… and likewise {', '.join(rest[:SHOWN])}{more}")
+    return lines
 
 
 def raise_all(problems: Sequence[TconvError], *, remedy: str = "") -> None:

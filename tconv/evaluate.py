@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -14,8 +13,10 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.fuse import Run, compile_run
-from tconv.ops import Op, Whole
+from tconv.ops import Elementwise, Op, Permute, Whole
 from tconv.parts import Parts
+from tconv.scratch import buffer
+from tconv.tensor import Permutable, Sequential
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tconv.tensor import Source, Tensor
 
 PIECE = 1 << 20  # elements made in one go where a tensor can be cut: a few MB, however large the tensor is
+LARGE = 1 << 25  # bytes of a row or a tensor beyond which axes are reordered as it is read, and of a piece in that case
 
 
 @dataclass(frozen=True)
@@ -48,24 +50,26 @@ class Program(ABC):
         """The values of ``piece``, flat and in C order, into ``out``; what the casts lost of them."""
 
 
-def program(tensor: Tensor) -> Program:
-    """The cheapest way to make ``tensor``."""
+def program(tensor: Tensor, detail: bool = False) -> Program:
+    """The cheapest way to make ``tensor``; ``detail`` asks for accounts that tell how large the errors are."""
     source, ops = tensor.source, tensor.ops
     if isinstance(source, Parts):
         lowered = _below(ops)
-        return _Whole(tensor) if lowered is None else _Parts(source, lowered)
-    stages = _stages(ops, source.dtype, len(source.shape))
+        return _Whole(tensor, detail) if lowered is None else _Parts(source, lowered, detail)
+    stages = _stages(ops, source.dtype, len(source.shape), detail)
     if source.seekable and all(isinstance(s, Run) and s.perm is None for s in stages):
         return _Flat(tensor, stages)
-    if source.seekable and len(source.shape) > 1 and _below(ops) is not None:
-        return _Rows(tensor)
-    return _Whole(tensor)
+    rows = source.seekable and len(source.shape) > 1 and _below(ops) is not None
+    block = source.dtype.nbytes(prod(source.shape[1 if rows else 0 :]))
+    if block > LARGE and (turned := _turned(tensor)) is not None:
+        return program(turned, detail)
+    return _Rows(tensor, detail) if rows else _Whole(tensor, detail)
 
 
-def evaluate(tensor: Tensor) -> tuple[Array, Account]:
+def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:
     """All of ``tensor`` at once, in its shape."""
     out = np.empty(tensor.spec.size, tensor.spec.dtype.numpy)
-    made, lost = program(tensor), Account()
+    made, lost = program(tensor, detail), Account()
     for piece in made.pieces():
         lost += made.make(piece, out[piece.lo : piece.hi])
     return out.reshape(tensor.spec.shape), lost
@@ -79,9 +83,12 @@ class _Flat(Program):
 
     def pieces(self) -> Iterator[Piece]:
         size, source = self._tensor.spec.size, self._tensor.source
-        width = source.dtype.itemsize + self._tensor.spec.dtype.itemsize
-        for lo in range(0, size, PIECE):
-            hi = min(size, lo + PIECE)
+        read, made = source.dtype.itemsize, self._tensor.spec.dtype.itemsize
+        width = (1 + _overtaken(source)) * read + made
+        scattered = isinstance(source, Permutable) and source.scattered
+        step = max(PIECE, LARGE // max(read, made)) if scattered else PIECE
+        for lo in range(0, size, step):
+            hi = min(size, lo + step)
             yield Piece(lo, hi, source.path, (hi - lo) * width)
 
     def make(self, piece: Piece, out: Array) -> Account:
@@ -89,10 +96,14 @@ class _Flat(Program):
         if not runs:
             _read(source, piece.lo, piece.hi, out)
             return Account()
-        x = _read(source, piece.lo, piece.hi, _scratch(source.dtype.numpy, piece.hi - piece.lo))
+        x = _read(source, piece.lo, piece.hi, buffer("source", source.dtype.numpy, piece.hi - piece.lo))
         lost = Account()
         for n, run in enumerate(runs):
-            into = out if n == len(runs) - 1 else np.empty(x.size, run.dtype.numpy)
+            last = n == len(runs) - 1
+            if run.inert and not last:
+                lost += run.check(x)
+                continue
+            into = out if last else np.empty(x.size, run.dtype.numpy)
             lost += run(x, source.shape, into, piece.lo)
             x = into
         return lost
@@ -101,8 +112,8 @@ class _Flat(Program):
 class _Rows(Program):
     """Slices along axis 0, each by itself."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: Tensor, detail: bool) -> None:
+        self._tensor, self._detail = tensor, detail
         self._in = prod(tensor.source.shape[1:])
         self._out = prod(tensor.spec.shape[1:])
 
@@ -113,6 +124,7 @@ class _Rows(Program):
         for lo in range(0, rows, step):
             count = min(rows, lo + step) - lo
             cost = _block_cost(tensor, (count, *tensor.source.shape[1:]))
+            cost += _overtaken(tensor.source) * tensor.source.dtype.nbytes(count * self._in)
             yield Piece(lo * self._out, (lo + count) * self._out, tensor.source.path, cost)
 
     def make(self, piece: Piece, out: Array) -> Account:
@@ -120,14 +132,15 @@ class _Rows(Program):
             return Account()
         source = self._tensor.source
         lo, hi = piece.lo // self._out, piece.hi // self._out
-        return _make_block(self._tensor, lo * self._in, hi * self._in, (hi - lo, *source.shape[1:]), out)
+        block = _read_block(source, lo * self._in, hi * self._in, (hi - lo, *source.shape[1:]))
+        return _apply(self._tensor, block, out, self._detail)
 
 
 class _Whole(Program):
     """All of it in one go: what decodes whole, or mixes what lies far apart."""
 
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
+    def __init__(self, tensor: Tensor, detail: bool) -> None:
+        self._tensor, self._detail = tensor, detail
 
     def pieces(self) -> Iterator[Piece]:
         source = self._tensor.source
@@ -137,17 +150,18 @@ class _Whole(Program):
         source = self._tensor.source
         if isinstance(source, Parts):
             plain = replace(self._tensor.spec, dtype=source.dtype, shape=source.shape)
-            x, lost = evaluate(replace(self._tensor, ops=(), spec=plain))
-            lost += _apply(self._tensor, x, out)
+            x, lost = evaluate(replace(self._tensor, ops=(), spec=plain), self._detail)
+            lost += _apply(self._tensor, x, out, self._detail)
             return lost
-        return _make_block(self._tensor, 0, prod(source.shape), source.shape, out)
+        block = _read_block(source, 0, prod(source.shape), source.shape)
+        return _apply(self._tensor, block, out, self._detail)
 
 
 class _Parts(Program):
     """A stack: each part at its offset, with the operations on the stack done to the part."""
 
-    def __init__(self, source: Parts, ops: tuple[Op, ...]) -> None:
-        self._source, self._ops = source, ops
+    def __init__(self, source: Parts, ops: tuple[Op, ...], detail: bool) -> None:
+        self._source, self._ops, self._detail = source, ops, detail
         self._stride = self._part(0).spec.size
 
     def _part(self, n: int) -> Tensor:
@@ -159,7 +173,7 @@ class _Parts(Program):
     def pieces(self) -> Iterator[Piece]:
         for n in range(len(self._source.parts)):
             at = n * self._stride
-            for piece in program(self._part(n)).pieces():
+            for piece in program(self._part(n), self._detail).pieces():
                 yield replace(piece, lo=at + piece.lo, hi=at + piece.hi)
 
     def make(self, piece: Piece, out: Array) -> Account:
@@ -167,22 +181,23 @@ class _Parts(Program):
             return Account()
         n = piece.lo // self._stride
         at = n * self._stride
-        return program(self._part(n)).make(replace(piece, lo=piece.lo - at, hi=piece.hi - at), out)
+        return program(self._part(n), self._detail).make(replace(piece, lo=piece.lo - at, hi=piece.hi - at), out)
 
 
-def _make_block(tensor: Tensor, lo: int, hi: int, shape: tuple[int, ...], out: Array) -> Account:
-    x = _read(tensor.source, lo, hi, _scratch(tensor.source.dtype.numpy, hi - lo))
-    return _apply(tensor, x.reshape(shape), out)
+def _read_block(source: Source, lo: int, hi: int, shape: tuple[int, ...]) -> Array:
+    return _read(source, lo, hi, buffer("source", source.dtype.numpy, hi - lo)).reshape(shape)
 
 
-def _apply(tensor: Tensor, x: Array, out: Array) -> Account:
+def _apply(tensor: Tensor, x: Array, out: Array, detail: bool) -> Account:
     """All operations of ``tensor`` on one block."""
-    stages, lost = _stages(tensor.ops, tensor.source.dtype, x.ndim), Account()
+    stages, lost = _stages(tensor.ops, tensor.source.dtype, x.ndim, detail), Account()
     if not stages:
         np.copyto(out, x.reshape(-1))
     for n, stage in enumerate(stages):
         last = n == len(stages) - 1
-        if isinstance(stage, Run):
+        if isinstance(stage, Run) and stage.inert and not last:
+            lost += stage.check(x.reshape(-1))
+        elif isinstance(stage, Run):
             shape = x.shape if stage.perm is None else tuple(x.shape[p] for p in stage.perm)
             into = out if last else np.empty(x.size, stage.dtype.numpy)
             lost += stage(x.reshape(-1), x.shape, into)
@@ -195,7 +210,7 @@ def _apply(tensor: Tensor, x: Array, out: Array) -> Account:
 
 
 @lru_cache(maxsize=1024)
-def _stages(ops: tuple[Op, ...], dtype: DType, rank: int) -> tuple[Run | Whole, ...]:
+def _stages(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tuple[Run | Whole, ...]:
     """Runs of elementwise operations and permutations, and what stands between them.
 
     Cached, since the thousands of images of one job share one chain.
@@ -205,7 +220,7 @@ def _stages(ops: tuple[Op, ...], dtype: DType, rank: int) -> tuple[Run | Whole, 
 
     def close() -> None:
         nonlocal dtype
-        stages.extend(compile_run(tuple(run), dtype, rank))
+        stages.extend(compile_run(tuple(run), dtype, rank, detail))
         run.clear()
         dtype = next((s.dtype for s in reversed(stages) if isinstance(s, Run)), dtype)
 
@@ -217,6 +232,27 @@ def _stages(ops: tuple[Op, ...], dtype: DType, rank: int) -> tuple[Run | Whole, 
             run.append(op)
     close()
     return tuple(stages)
+
+
+def _turned(tensor: Tensor) -> Tensor | None:
+    """The same tensor from a source with its axes in their final order, or None if that cannot be read so."""
+    source = tensor.source
+    if not isinstance(source, Permutable) or any(isinstance(op, Whole) for op in tensor.ops):
+        return None
+    perm, ops = tuple(range(len(source.shape))), list[Op]()
+    for op in reversed(tensor.ops):
+        if isinstance(op, Permute):
+            perm = tuple(op.perm[p] for p in perm)
+        elif isinstance(op, Elementwise) and op.axis is not None:
+            ops.append(replace(op, axis=perm.index(op.axis)))
+        else:
+            ops.append(op)
+    return replace(tensor, source=source.permuted(perm), ops=tuple(reversed(ops)))
+
+
+def _overtaken(source: Source) -> bool:
+    """Whether what a piece is made of may have to be held until its turn comes."""
+    return isinstance(source, Sequential) and source.sequential
 
 
 def _below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:
@@ -237,18 +273,6 @@ def _block_cost(tensor: Tensor, shape: tuple[int, ...]) -> int:
         worst = max(worst, before + spec.nbytes + extra)
         before = spec.nbytes
     return read + worst
-
-
-_local = threading.local()
-
-
-def _scratch(dtype: np.dtype[Any], count: int) -> Array:
-    """A buffer of this thread's own, the same one each time; what it holds is gone at the next call."""
-    need = dtype.itemsize * count
-    held: Array | None = getattr(_local, "buffer", None)
-    if held is None or held.size < need:
-        held = _local.buffer = np.empty(max(need, 1 << 16), np.uint8)
-    return held[:need].view(dtype)
 
 
 def _read(source: Source, lo: int, hi: int, out: Array) -> Array:

@@ -18,6 +18,9 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE,
 )
+MAX_DIGITS = 400  # more than the largest float64 has, and less than Python reads as an integer
+MAX_DEPTH = 10  # no parameter is a list of lists of …
+_EXAMPLE = "for example resize(224) | scale | cast(float16)"
 _CONSTANTS = {"none": None, "null": None, "true": True, "false": False}
 
 
@@ -37,6 +40,15 @@ class _Token:
     text: str
     start: int
     end: int
+
+
+def literal(text: str) -> str:
+    """``text`` as a value is written in a chain: as it is where it is one word or number, else in quotes."""
+    match = _TOKEN.match(text)
+    if match and match.lastgroup in ("number", "word") and match[0] == match[match.lastgroup] == text:
+        return text if text.lower() not in _CONSTANTS else f"'{text}'"
+    quote = '"' if "'" in text else "'"
+    return f"{quote}{text}{quote}"
 
 
 def parse_chain(text: str) -> list[Call]:
@@ -62,10 +74,10 @@ class _Parser:
             at = match.end()
         yield _Token("end", "", len(self._text), len(self._text))
 
-    def _error(self, expected: str, at: int) -> UsageError:
+    def _error(self, expected: str, at: int, remedy: str = _EXAMPLE) -> UsageError:
         there = self._text[at : at + 12].strip()
         found = f"{there!r}" if there else "the end"
-        return UsageError(f"{self._text!r}: expected {expected} at position {at + 1}, found {found}")
+        return UsageError(f"{self._text!r}: expected {expected} at position {at + 1}, found {found}", remedy=remedy)
 
     @property
     def _next(self) -> _Token:
@@ -88,8 +100,19 @@ class _Parser:
         while self._take("|"):
             calls.append(self._call())
         if self._next.kind != "end":
-            raise self._error("'|' or the end", self._next.start)
+            raise self._error("'|' or the end", self._next.start, self._unlinked(calls[-1]))
         return calls
+
+    def _unlinked(self, last: Call) -> str:
+        """What was meant by what stands after a step without a ``|`` between them."""
+        rest = self._text[self._next.start :].lstrip(",= ").rstrip()
+        step = f"between steps stands a |: {last.text} | {rest}"
+        if not rest or self._next.text in ("(", ")", "[", "]"):
+            return _EXAMPLE
+        if self._next.text == "," or last.text != last.name or re.match(r"\w+\(", rest):
+            return step
+        parameter = f"parameters stand in parentheses: {last.name}({rest})"
+        return f"{parameter}; {step}" if rest.isidentifier() else parameter
 
     def _call(self) -> Call:
         token = self._next
@@ -120,13 +143,15 @@ class _Parser:
         else:
             args.append(self._value())
 
-    def _value(self) -> Any:
+    def _value(self, depth: int = 0) -> Any:
         token = self._next
         if opened := self._take("[", "("):
             closing = {"[": "]", "(": ")"}[opened]
+            if depth == MAX_DEPTH:
+                raise self._error("fewer brackets in each other", token.start)
             values = []
             while not self._take(closing):
-                values.append(self._value())
+                values.append(self._value(depth + 1))
                 if not self._take(","):
                     self._need(closing)
                     break
@@ -135,6 +160,8 @@ class _Parser:
             raise self._error("a value", token.start)
         self._at += 1
         if token.kind == "number":
+            if len(token.text) > MAX_DIGITS:
+                raise self._error(f"a number of at most {MAX_DIGITS} digits", token.start)
             return int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else float(token.text)
         if token.kind == "string":
             return token.text[1:-1]

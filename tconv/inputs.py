@@ -42,7 +42,7 @@ def find(words: Sequence[str]) -> Found:
     failures: list[TconvError] = []
     notes: list[str] = []
     missing: list[TconvError] = []
-    for word in words:
+    for word in dict.fromkeys(words):
         path = Path(word)
         if path.is_dir():
             found = _in_folder(path)
@@ -61,7 +61,11 @@ def find(words: Sequence[str]) -> Found:
             except TconvError as problem:
                 failures.append(problem)
     raise_all(missing)
-    return Found(tuple(inputs), tuple(failures), tuple(notes))
+    once: dict[str, Input] = {}
+    for one in inputs:
+        if once.setdefault(os.path.abspath(one.path), one) is not one:  # noqa: PTH100  # Path.absolute keeps the ..
+            notes.append(f"{one.path}: named more than once, and taken once")
+    return Found(tuple(once.values()), tuple(failures), tuple(notes))
 
 
 def _glob(pattern: str) -> list[Path]:
@@ -99,7 +103,7 @@ def _in_folder(root: Path) -> Found:
     by_group: dict[str, list[Input]] = {}
     failures: list[TconvError] = []
     others: list[Path] = []
-    for path in _walk(root):
+    for path in _walk(root, failures):
         if registry.by_suffix(path) is None:
             others.append(path)
             continue
@@ -117,11 +121,31 @@ def _in_folder(root: Path) -> Found:
     return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others))
 
 
-def _walk(root: Path) -> list[Path]:
-    """Files below ``root`` in natural order; hidden ones and those in hidden folders are left alone."""
+def _walk(root: Path, failures: list[TconvError]) -> list[Path]:
+    """Files below ``root`` in natural order, through links to folders too; hidden files and folders are left alone.
+
+    A folder that cannot be listed, or that a link leads back to, is a failure.
+    """
+
+    def unreadable(problem: OSError) -> None:
+        failures.append(TconvError(f"the folder cannot be read: {problem.strerror}", file=problem.filename))
+
     paths: list[Path] = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = [f for f in folders if not f.startswith(".")]
+    above: dict[str, frozenset[str]] = {str(root): frozenset((os.path.realpath(root),))}
+    for folder, folders, files in os.walk(root, onerror=unreadable, followlinks=True):
+        came_through = above.pop(folder)
+        kept = []
+        for name in folders:
+            inner = os.path.join(folder, name)  # noqa: PTH118  # the keys are what os.walk says
+            if name.startswith("."):
+                continue
+            real = os.path.realpath(inner)
+            if real in came_through:
+                failures.append(TconvError("the link leads back to a folder that it is in", file=inner))
+                continue
+            above[inner] = came_through | {real}
+            kept.append(name)
+        folders[:] = kept
         paths += [Path(folder, f) for f in files if not f.startswith(".")]
     return sorted(paths, key=natural)
 

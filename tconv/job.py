@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tconv import targets
 from tconv.errors import TconvError, raise_all
+from tconv.fold import Planned
 from tconv.planner import SKIP_REMEDY, Plan, plan
 from tconv.request import Progress, Request
 from tconv.runner import Outcome, Output, Place, Runner
+from tconv.scan import Unreadable, accounts
 from tconv.staging import Staging, check_space
+
+if TYPE_CHECKING:
+    from tconv.account import Account
+    from tconv.tensor import Tensor, Writer
 
 
 @dataclass(frozen=True)
@@ -29,34 +37,86 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
     """
     bad: dict[Path, TconvError] = {}
     while True:
-        planned = plan(request, progress, bad)
-        for text in planned.notes if not bad else ():
-            note(text)
-        tell(planned)
-        check_space(planned.sizes())
-        with Staging({f.target.root for f in planned.files}) as staging:
-            outcome = _fill(planned, staging, progress)
-            if outcome.failures and request.on_bad == "error":
-                raise_all(outcome.failures, remedy=SKIP_REMEDY if len(outcome.failures) > 1 else "")
-            bad |= {Path(e.file): e for e in outcome.failures}
-            if any(len(planned.files[n].target.inputs) > 1 for n in outcome.unfinished):
-                continue  # a bad input among good ones of the same file: plan again without it
-            _refuse_overflow(planned, outcome)
-            _tell_losses(planned, outcome, note)
-            done = [f for n, f in enumerate(planned.files) if n not in outcome.unfinished]
-            if not done:
-                raise_all(outcome.failures, remedy="no input was left, so nothing was written")
-            targets.check([(f.path, f.target.inputs) for f in done], request.force)
-            staging.publish([(f.target.root, f.path) for f in done])
-        shown = tuple(dict.fromkeys(f.target.shown for f in done))
-        return Result(shown, (*planned.skipped, *outcome.failures))
+        try:
+            result = _attempt(request, progress, note, tell, bad)
+        except Unreadable as found:
+            if request.on_bad == "error":
+                raise_all(found.failures, remedy=SKIP_REMEDY if len(found.failures) > 1 else "")
+            bad |= {Path(e.file): e for e in found.failures}
+            continue  # a bad input among good ones of the same file: plan again without it
+        return result
+
+
+def _attempt(
+    request: Request,
+    progress: Progress,
+    note: Callable[[str], None],
+    tell: Callable[[Plan], None],
+    bad: dict[Path, TconvError],
+) -> Result:
+    """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more."""
+    workers = Plan(request, (), ()).workers
+
+    def scan(tensors: Sequence[Tensor], detail: bool) -> list[Account]:
+        return accounts(tensors, detail, workers, request.max_memory, progress)
+
+    planned = plan(request, progress, bad, scan)
+    for text in planned.notes if not bad else ():
+        note(text)
+    raise_all(planned.in_the_way)
+    tell(planned)
+    check_space(planned.sizes())
+    report = Path(os.path.realpath(request.report)) if request.report else None
+    roots = {f.target.root for f in planned.files} | ({report.parent} if report else set())
+    with Staging(roots) as staging:
+        outcome = _fill(planned, staging, progress)
+        shared = any(len(planned.files[n].target.inputs) > 1 for n in outcome.unfinished)
+        if outcome.failures and (shared or request.on_bad == "error"):
+            raise Unreadable(outcome.failures)
+        _refuse_overflow(planned, outcome)
+        done = [f for n, f in enumerate(planned.files) if n not in outcome.unfinished]
+        skipped = (*planned.skipped, *outcome.failures)
+        if not done:
+            raise_all(skipped, remedy="no input was left, so nothing was written")
+        if request.verify:
+            _verify(planned, done, staging, progress)
+        _tell_losses(planned, outcome, note)
+        published = [(f.target.root, f.path) for f in done]
+        if report:
+            _stage_report(planned, outcome, skipped, staging.path(report.parent, report))
+            published.append((report.parent, report))
+        existing = targets.check([(f.path, f.target.inputs) for f in done])
+        raise_all([] if request.force else existing)
+        staging.publish(published)
+    return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
 
 
 def _fill(planned: Plan, staging: Staging, progress: Progress) -> Outcome:
-    outputs = [Output(f.writer, staging.path(f.target.root, f.path), f.path, f.stream.tensors) for f in planned.files]
+    outputs = [_output(f, f.writer, staging) for f in planned.files]
     total = sum(t.spec.nbytes for o in outputs for i, t in enumerate(o.tensors) if o.writer.stored(i))
     progress.begin("converting", total, "bytes")
-    return Runner(planned.workers, planned.request.max_memory, progress.advance).run(outputs)
+    detail = planned.request.report is not None
+    return Runner(planned.workers, planned.request.max_memory, progress.advance, detail=detail).run(outputs)
+
+
+def _output(file: Planned, writer: Writer, staging: Staging) -> Output:
+    return Output(writer, staging.path(file.target.root, file.path), file.path, file.stream.tensors)
+
+
+def _verify(planned: Plan, done: Sequence[Planned], staging: Staging, progress: Progress) -> None:
+    """Make everything once more and compare it with what is in the staged files."""
+    from tconv.verify import Comparison
+
+    again = [Comparison([t.spec for t in f.stream.tensors], f.stream.extra, f.target.format, f.path) for f in done]
+    outputs = [_output(f, comparison, staging) for f, comparison in zip(done, again, strict=True)]
+    progress.begin("verifying", sum(t.spec.nbytes for o in outputs for t in o.tensors), "bytes")
+    raise_all(Runner(planned.workers, planned.request.max_memory, progress.advance).run(outputs).failures)
+
+
+def _stage_report(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError], path: Path) -> None:
+    from tconv.report import render
+
+    path.write_text(render(planned, outcome, skipped), encoding="utf8", errors="backslashreplace")
 
 
 def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
@@ -75,12 +135,16 @@ def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
 
 
 def _tell_losses(planned: Plan, outcome: Outcome, note: Callable[[str], None]) -> None:
-    """One line for each tensor that lost something and was allowed to."""
+    """One line for each tensor that lost something and was allowed to, and for each that broke its stated range."""
     for place, account in outcome.lost.items():
         file, name = _where(planned, place)
         for key, lost in account.by_cast.items():
             if lost:
                 note(str(TconvError(lost.describe(key.src, key.dst), file=file, tensor=name, step=key.step)))
+        for stated, lost in account.by_range.items():
+            if lost:
+                reason = lost.outside(stated.range, stated.dtype)
+                note(str(TconvError(reason, file=file, tensor=name, remedy="say the true range with --range LO,HI")))
 
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -11,12 +12,58 @@ Number: TypeAlias = "int | float"
 
 
 @dataclass
+class Detail:
+    """What is told of a cast on demand only. All but the errors are numbers of values; of a complex cast, of parts.
+
+    ``nan`` and ``inf``: in the source. ``inexact``: finite values that changed. ``subnormal``: results below the
+    smallest normal number of a float target, zeros not counted.
+
+    The errors compare what went in with what came out, over the finite values that did not overflow: a value that was
+    saturated or became infinite is counted as overflow and is no part of them; one that became 0 is (its relative error
+    is 1). ``signal`` and ``noise`` are the sums of the squares of the values and of their errors, in float64; their
+    ratio is the SQNR. Relative errors are exact to six digits. A cast to bool asks a question, and has no errors.
+    """
+
+    nan: int = 0
+    inf: int = 0
+    inexact: int = 0
+    subnormal: int = 0
+    max_abs_error: float = 0.0
+    max_rel_error: float = 0.0
+    signal: float = 0.0
+    noise: float = 0.0
+
+    def merge(self, other: Detail) -> None:
+        """Add what is told of other values of the same tensor."""
+        self.nan += other.nan
+        self.inf += other.inf
+        self.inexact += other.inexact
+        self.subnormal += other.subnormal
+        self.max_abs_error = max(self.max_abs_error, other.max_abs_error)
+        self.max_rel_error = max(self.max_rel_error, other.max_rel_error)
+        self.signal += other.signal
+        self.noise += other.noise
+
+    @property
+    def sqnr(self) -> float | None:
+        """Signal to quantization noise in dB; infinite where nothing changed; None where squares overflow float64."""
+        if not math.isfinite(self.signal) or not math.isfinite(self.noise):
+            return None
+        if not self.noise:
+            return math.inf
+        return 10 * (math.log10(self.signal) - math.log10(self.noise)) if self.signal else -math.inf
+
+
+@dataclass
 class Lost:
     """The account of one cast. All but the extremes are numbers of values; of a complex cast, of real parts.
 
     ``overflow``: finite values that, rounded, lie outside the target's range. ``infinite`` and ``nan``: infinities and
     NaNs that the target cannot hold. ``underflow``: non-zero values that became 0. ``inexact``: integers that a float
-    target does not represent exactly. ``lowest`` and ``highest`` of the overflowing values are exact.
+    target does not represent exactly. ``lowest`` and ``highest`` of the overflowing values, and ``minimum`` and
+    ``maximum`` of all finite ones, are exact: they are numbers of the source. ``detail`` is there if it was asked for.
+
+    Values held against a stated range are accounted for alike: what lies outside is the ``overflow``.
     """
 
     count: int = 0
@@ -27,6 +74,9 @@ class Lost:
     inexact: int = 0
     lowest: Number | None = None
     highest: Number | None = None
+    minimum: Number | None = None
+    maximum: Number | None = None
+    detail: Detail | None = None
 
     def merge(self, other: Lost) -> None:
         """Add the account of other values of the same tensor."""
@@ -36,18 +86,27 @@ class Lost:
         self.nan += other.nan
         self.underflow += other.underflow
         self.inexact += other.inexact
-        for value in (other.lowest, other.highest):
-            if value is not None:
-                self.saw(value)
+        if other.lowest is not None and other.highest is not None:
+            self.saw(other.lowest, other.highest)
+        if other.minimum is not None and other.maximum is not None:
+            self.spans(other.minimum, other.maximum)
+        if other.detail is not None:
+            self.detail = self.detail or Detail()
+            self.detail.merge(other.detail)
 
     def __iadd__(self, other: Lost) -> Lost:
         self.merge(other)
         return self
 
-    def saw(self, value: Number) -> None:
-        """Widen the extremes to one more overflowing value."""
-        self.lowest = value if self.lowest is None else min(self.lowest, value)
-        self.highest = value if self.highest is None else max(self.highest, value)
+    def saw(self, low: Number, high: Number) -> None:
+        """Widen the extremes of the overflowing values."""
+        self.lowest = low if self.lowest is None else min(self.lowest, low)
+        self.highest = high if self.highest is None else max(self.highest, high)
+
+    def spans(self, low: Number, high: Number) -> None:
+        """Widen the extremes of all finite values."""
+        self.minimum = low if self.minimum is None else min(self.minimum, low)
+        self.maximum = high if self.maximum is None else max(self.maximum, high)
 
     @property
     def largest(self) -> Number | None:
@@ -85,7 +144,8 @@ class Lost:
             return f"{dst} has no NaN: replace them first, or choose a float dtype"
         ways = ["--on-overflow saturate clamps to the range"]
         if dst.has_inf:
-            ways.append("--on-overflow inf makes them infinite")
+            ways.append("inf makes them infinite")
+        ways.append("keep leaves the tensor as it is")
         if self.nan:
             ways.append(f"NaN have to be replaced first, as {dst} has none")
         return ", ".join(ways)
@@ -104,6 +164,15 @@ class Lost:
         if self.lowest < 0 < self.highest:
             return f"from {low} to {high}; "
         return f"the largest is {high}; " if self.lowest > 0 else f"the lowest is {low}; "
+
+    def outside(self, stated: tuple[float, float], dtype: DType) -> str:
+        """How values of ``dtype`` broke the statement that they lie in ``stated``."""
+        count = self.overflow + self.infinite + self.nan
+        kinds = f" ({self._kinds()})" if self.infinite or self.nan else ""
+        told = f"{count} of {self.count} values lie outside the stated range [{stated[0]:g}, {stated[1]:g}]{kinds}"
+        if self.minimum is None or self.maximum is None:
+            return told
+        return f"{told}; from {_text(self.minimum, dtype)} to {_text(self.maximum, dtype)}"
 
 
 def part(dtype: DType) -> DType:

@@ -70,6 +70,25 @@ class CastTo(Op):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Promise(Op):
+    """The user's word that the values lie in ``range``: it changes none, and counts those that do not."""
+
+    range: tuple[float, float]
+    step: str = ""
+
+    def spec(self, spec: Spec) -> Spec:
+        return replace(spec, range=self.range)
+
+    def below(self) -> Promise:
+        return self
+
+
+def is_stated(ops: Sequence[Op]) -> bool:
+    """Whether the user said in which range the values lie that go through ``ops``."""
+    return any(isinstance(op, Promise) for op in ops)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Permute(Op):
     """Reorder the axes: axis i of the result is axis ``perm[i]`` of the input."""
 

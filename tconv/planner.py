@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,37 +10,31 @@ from pathlib import Path
 from typing import Any
 
 from tconv import registry, selection, targets
-from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
+from tconv.errors import TconvError, UsageError, raise_all
 from tconv.evaluate import program
+from tconv.fold import Planned, left_out, names_of, plan_all, read_all
 from tconv.inputs import Input, find
 from tconv.pipeline import steps_from_text
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
 from tconv.targets import Target
-from tconv.tensor import Extra, Step, Stream, Tensor, Writer
+from tconv.tensor import Scan, Step
 
 SKIP_REMEDY = "--on-bad skip leaves bad files out"
 
 
 @dataclass(frozen=True)
-class Planned:
-    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset."""
-
-    path: Path
-    target: Target
-    stream: Stream
-    writer: Writer
-
-
-@dataclass(frozen=True)
 class Plan:
-    """What a job will do. ``skipped``: inputs that are of no use and left out, as asked."""
+    """What a job will do. ``skipped``: inputs that are of no use and left out, as asked. ``in_the_way``: what exists
+    already where outputs go, and is not to be replaced.
+    """
 
     request: Request
     steps: tuple[Step, ...]
     files: tuple[Planned, ...]
     notes: tuple[str, ...] = ()
     skipped: tuple[TconvError, ...] = ()
+    in_the_way: tuple[TconvError, ...] = ()
 
     @property
     def size(self) -> int:
@@ -70,15 +65,20 @@ class Plan:
         return sizes
 
 
-def plan(request: Request, progress: Progress, bad: dict[Path, TconvError]) -> Plan:
+def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan: Scan | None = None) -> Plan:
     """Fold the steps over the specs of every input and plan the outputs.
 
-    ``bad``: inputs already known to be of no use. Raises ``TconvError`` for all that can be refused from headers.
+    ``bad``: inputs already known to be of no use. ``scan``: reads the values that some steps depend on; without it
+    what they decide is left open, and specs say so in ``attrs["undecided"]``. Raises ``TconvError`` for all that can be
+    refused from headers.
     """
+    targets.check_words(request.output, request.format, request.split)
+    for step in request.steps or steps_from_text(request.sugar.chain()):
+        _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
     found = find(request.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
-    streams, failures = _read_all(inputs, request, progress)
+    streams, failures = read_all(inputs, request, progress)
     known |= {Path(e.file): e for e in failures}
     skipped = tuple(known.values())
     if skipped and (request.on_bad == "error" or not streams):
@@ -88,28 +88,14 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError]) -> P
     inputs = [i for i in inputs if i.path in streams]
     chosen = _choose(request, inputs)
     steps = _steps(request, inputs, chosen)
-    files = _plan_all(request, chosen, streams, steps)
-    targets.check([(f.path, f.target.inputs) for f in files], request.force)
-    notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *_left_out(f)))]
-    return Plan(request, tuple(steps), tuple(files), tuple(dict.fromkeys(notes)), skipped)
-
-
-def _read_all(
-    inputs: Sequence[Input], request: Request, progress: Progress
-) -> tuple[dict[Path, Stream], list[TconvError]]:
-    """The headers of every input, and what is wrong with those that cannot be read."""
-    streams: dict[Path, Stream] = {}
-    failures: list[TconvError] = []
-    progress.begin("reading headers", len(inputs), "files")
-    for one in inputs:
-        try:
-            streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
-        except TconvError as problem:
-            failures.append(problem.at(file=one.path))
-        except OSError as problem:
-            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
-        progress.advance(1)
-    return streams, failures
+    files = plan_all(request, chosen, streams, steps, scan)
+    places = [(f.path, f.target.inputs) for f in files]
+    existing = targets.check([*places, (Path(os.path.realpath(request.report)), ())] if request.report else places)
+    notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
+    if request.skip:
+        notes += selection.unmatched(names_of(request, chosen, streams), request.skip)
+    in_the_way = () if request.force else tuple(existing)
+    return Plan(request, tuple(steps), tuple(files), tuple(dict.fromkeys(notes)), skipped, in_the_way)
 
 
 def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
@@ -136,7 +122,7 @@ def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) 
             steps += steps_from_text(["stack"])
     else:
         steps = steps_from_text(replace(request.sugar, stack=stack).chain())
-    return [_with_policy(s, request.on_overflow) for s in steps]
+    return [_with_exceptions(s, request) for s in steps]
 
 
 def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> bool:
@@ -148,107 +134,13 @@ def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[T
     return (bool(images) and batched) or (single and several and not request.split)
 
 
-def _with_policy(step: Step, on_overflow: str) -> Step:
-    if getattr(step, "on_overflow", None) != "error":
+def _with_exceptions(step: Step, request: Request) -> Step:
+    """A cast does what the options say, where its own text says nothing else."""
+    if step.name != "cast":
         return step
-    changed: Step = replace(step, on_overflow=on_overflow)  # type: ignore[type-var]  # every step is a dataclass
+    cast: Any = step
+    on_overflow = request.on_overflow if cast.on_overflow == "error" else cast.on_overflow
+    max_error = request.max_error if cast.max_error is None else cast.max_error
+    keep, policy = (*cast.keep, *request.keep), cast.policy or request.policy
+    changed: Step = replace(cast, on_overflow=on_overflow, keep=keep, policy=policy, max_error=max_error)
     return changed
-
-
-def _plan_all(
-    request: Request, chosen: Sequence[Target], streams: dict[Path, Stream], steps: Sequence[Step]
-) -> list[Planned]:
-    files: list[Planned] = []
-    problems: list[TconvError] = []
-    remedies: list[str] = []
-    for target in chosen:
-        alone = target.inputs[0].path if len(target.inputs) == 1 else ""
-        try:
-            files += _plan_target(request, target, streams, steps)
-        except TconvErrors as several:
-            problems += several.at(file=alone).problems
-            remedies.append(several.remedy)
-        except TconvError as problem:
-            problems.append(problem.at(file=alone))
-    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
-    return files
-
-
-def _plan_target(request: Request, target: Target, streams: dict[Path, Stream], steps: Sequence[Step]) -> list[Planned]:
-    """The stream of one target through every step, and the file (or, split, the files) that it fills."""
-    kind = registry.writer(target.format)
-    stream = _merge([(i, _select(request, streams[i.path], kind)) for i in target.inputs])
-    stream = selection.matching(stream, request.only, request.skip)
-    stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all)), request)
-    stem = target.inputs[0].path.stem if target.split else target.path.stem
-    for step in steps:
-        stream = _apply(_called(step, stem), stream)
-    stream = selection.unshare(stream)
-    selection.refuse_doubles(stream)
-    if not target.split:
-        return [Planned(target.path, target, stream, kind([t.spec for t in stream.tensors], stream.extra))]
-    files = []
-    for tensor in stream.tensors:
-        alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
-        files.append(Planned(targets.below(target, tensor.spec.name), target, alone, kind([tensor.spec], alone.extra)))
-    return files
-
-
-def _called(step: Step, name: str) -> Step:
-    """A stack that has no name of its own is called like the file it goes to."""
-    if getattr(step, "into", None) != "stack":
-        return step
-    changed: Step = replace(step, into=name)  # type: ignore[type-var]  # every step is a dataclass
-    return changed
-
-
-def _apply(step: Step, stream: Stream) -> Stream:
-    try:
-        return step.apply(stream)
-    except TconvError as problem:
-        raise problem.at(step=str(step)) from None
-
-
-def _select(request: Request, stream: Stream, kind: type[Writer]) -> Stream:
-    """What of one input goes on."""
-    if request.select:
-        stream = selection.select(stream, request.select)
-    flat = not kind.holds_tree or request.split
-    if flat and not request.all and stream.extra.kind == "weights":
-        stream = selection.only_model(stream)
-    return selection.strip_prefixes(stream, request.strip_prefix)
-
-
-def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
-    """Several inputs for one file become one stream; their tensors are kept, their containers are not."""
-    if len(parts) == 1:
-        return parts[0][1]
-    tensors = tuple(t for _, stream in parts for t in stream.tensors)
-    notes = tuple(n for _, stream in parts for n in stream.notes)
-    weights = any(stream.extra.kind == "weights" for _, stream in parts)
-    return Stream(tensors, Extra("weights" if weights else "data"), notes)
-
-
-def _declare(stream: Stream, request: Request) -> Stream:
-    """What the user says of the values that no header told: their range, and the axes of arrays."""
-    if request.range is None and request.input_layout is None:
-        return stream
-    return stream.with_tensors([_declared(t, request) for t in stream.tensors])
-
-
-def _declared(tensor: Tensor, request: Request) -> Tensor:
-    spec, layout = tensor.spec, (request.input_layout or "").upper()
-    if layout and len(layout) != len(spec.shape):
-        raise TconvError(
-            f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}",
-            tensor=spec.name,
-            file=tensor.source.path,
-        )
-    spec = replace(spec, range=request.range or spec.range, axes=layout or spec.axes)
-    return replace(tensor, spec=spec)
-
-
-def _left_out(file: Planned) -> list[str]:
-    if not file.writer.left_out:
-        return []
-    return [f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import re
-import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from tconv import impostors
 from tconv.errors import TconvError, UsageError
+from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from tconv.tensor import ReadOptions, Step, Stream, Writer
@@ -41,7 +41,13 @@ _ROWS = (
     Format("bmp", "Windows bitmap", "image", (".bmp", ".dib"), _IMAGE, magic=rb"BM"),
     Format("tiff", "TIFF", "image", (".tif", ".tiff"), _IMAGE, magic=rb"II[*+]\0|MM\0[*+]"),
     Format("gif", "GIF", "image", (".gif",), _IMAGE, magic=rb"GIF8[79]a"),
+    Format("avif", "AVIF", "image", (".avif", ".avifs"), _IMAGE, magic=rb"....ftyp(avi[fs]|m[is]f1|he[iv][cxms])"),
+    Format(
+        "jpeg2000", "JPEG 2000", "image", (".jp2", ".j2k", ".jpf", ".jpx", ".j2c", ".jpc"), _IMAGE,
+        magic=rb"\0\0\0\x0cjP  \r\n\x87\n|\xff\x4f\xff\x51",
+    ),
     Format("pnm", "PBM, PGM, PPM", "image", (".pbm", ".pgm", ".ppm", ".pnm"), _IMAGE, magic=rb"P[1-6][\s#]"),
+    Format("pfm", "PFM", "image", (".pfm",), _IMAGE, magic=rb"P[Ff]\s"),
     Format(
         "npy", "NumPy array", "array", (".npy",), "tconv.formats.npy:read", "tconv.formats.npy:NpyWriter",
         magic=rb"\x93NUMPY",
@@ -82,7 +88,10 @@ def load(target: str) -> Any:
 def step(name: str) -> type[Step]:
     """The class of the step of that name; ``UsageError`` with the nearest names if there is none."""
     if name not in STEPS:
-        raise UsageError(f"there is no step {name!r}", remedy=_did_you_mean(name, STEPS))
+        from tconv import vocabulary
+
+        known = vocabulary.STEPS.get(name.lower().replace("_", ""))
+        raise UsageError(f"there is no step {name!r}", remedy=known or _did_you_mean(name, STEPS))
     return load(STEPS[name])  # type: ignore[no-any-return]  # what a row names is only known when imported
 
 
@@ -118,10 +127,10 @@ def by_suffix(path: Path, *, output: bool = False) -> Format | None:
 def detect(path: Path) -> Format:
     """The format of an existing file: its content decides, its suffix where the content says nothing.
 
-    Raises ``TconvError`` for an empty file and for one that is of no known format.
+    Raises ``TconvError`` for an empty file, for what is plainly something else, and for what is of no known format.
     """
     with path.open("rb") as file:
-        head = file.read(64)
+        head = file.read(impostors.HEAD)
     if not head:
         raise TconvError("the file is empty (0 bytes)", remedy="fetch or write it again", file=path)
     for row in FORMATS.values():
@@ -130,6 +139,9 @@ def detect(path: Path) -> Format:
     if head.startswith(b"PK"):
         return FORMATS[_zip_kind(path)]
     promised = by_suffix(path)
+    claims = promised is not None and path.suffix.lower() != ".json"
+    if impostor := impostors.recognize(head, claims):
+        raise impostor.at(file=path)
     if promised is not None:
         return promised  # its reader says what is wrong with it
     if head[:1] == b"\x80" or path.suffix.lower() in (".pkl", ".pickle"):
@@ -145,9 +157,8 @@ def detect(path: Path) -> Format:
 def _zip_kind(path: Path) -> str:
     """A zip archive is a checkpoint or an .npz: whose members they are tells, then the suffix."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        names = load("tconv.formats.unzip:names")(path)
+    except TconvError:  # which its reader tells
         names = []
     if any(n.endswith("data.pkl") for n in names):
         return "pt"
@@ -156,6 +167,5 @@ def _zip_kind(path: Path) -> str:
     return "npz" if path.suffix.lower() == ".npz" else "pt"
 
 
-def _did_you_mean(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=3)
-    return f"did you mean {' or '.join(near)}?" if near else f"valid: {', '.join(sorted(known))}"
+def _did_you_mean(word: str, known: Collection[str]) -> str:
+    return did_you_mean(word, known, f"there are {', '.join(sorted(known))}")

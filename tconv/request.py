@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal, Protocol
 
 from tconv.pipeline import Sugar
@@ -25,9 +26,15 @@ class Request:
     skip: tuple[str, ...] = ()
     select: str | None = None
     all: bool = False
+    fields: str | None = None
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
     on_overflow: str = "error"
+    keep: tuple[str, ...] = ()
+    policy: str | None = None
+    max_error: float | None = None
+    report: Path | None = None
+    verify: bool = False
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tconv import scratch
 from tconv.account import Account
 from tconv.errors import TconvError
 from tconv.evaluate import Piece, Program, program
@@ -86,11 +87,13 @@ def default_workers() -> int:
 class Runner:
     """Hands out pieces, in order, to ``workers`` threads whose memory together stays within ``max_memory`` bytes.
 
-    ``progress`` is called with the bytes of each piece that is done, from any thread.
+    ``progress`` is called with the bytes of each piece that is done, from any thread. ``detail``: the accounts tell how
+    large the errors of the casts are, and there is one for each part of a stack.
     """
 
-    def __init__(self, workers: int, max_memory: int, progress: Callable[[int], None]) -> None:
+    def __init__(self, workers: int, max_memory: int, progress: Callable[[int], None], *, detail: bool = False) -> None:
         self._workers = workers
+        self._detail = detail
         self._max_memory = max_memory
         self._progress = progress
         self._feed = threading.Lock()  # held while the next piece is looked for
@@ -139,7 +142,7 @@ class Runner:
             for index, tensor in enumerate(output.tensors):
                 if not output.writer.stored(index):
                     continue
-                made = program(tensor)
+                made = program(tensor, self._detail)
                 for piece in made.pieces():
                     if piece.path not in self._bad:
                         with self._state:
@@ -157,6 +160,9 @@ class Runner:
                 try:
                     self._make(task, buffer[:need].view(self._dtype(task)))
                 finally:
+                    if self._workers * task.piece.cost > self._max_memory:  # what a waiting thread holds counts too
+                        buffer = np.empty(0, np.uint8)
+                        scratch.release()
                     with self._state:
                         self._in_use -= task.piece.cost
                         self._state.notify_all()
@@ -194,12 +200,12 @@ class Runner:
             return
         except MemoryError:
             reason = f"needs about {piece.cost:,} bytes of memory at once, and there is not that much"
-            self._failed(task, TconvError(reason, remedy="resize or crop it elsewhere first"))
+            self._failed(task, TconvError(reason, remedy="a machine with more memory is needed for it"))
             return
         with filling.output.writing():
             filling.output.writer.write(task.index, piece.lo, out)
         stacked = isinstance(tensor.source, Parts)
-        if lost or not stacked:
+        if lost or self._detail or not stacked:
             place = Place(filling.number, task.index, piece.path if stacked else None)
             with self._state:
                 account = self._outcome.lost.setdefault(place, Account())

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import translate
 from typing import Any
 
 from tconv.errors import TconvError
-from tconv.ops import CastTo
+from tconv.ops import CastTo, Promise
 from tconv.tensor import Ref, Stream, Tensor
+from tconv.training import refs, training_keys
 
 MODEL_KEYS = ("state_dict", "model_state_dict", "model")
-TRAINING_KEYS = re.compile(r"(optim|lr_sched|scheduler|grad_scaler|amp|callbacks|loops)", re.IGNORECASE)
 
 
 def only_model(stream: Stream) -> Stream:
@@ -27,11 +28,12 @@ def only_model(stream: Stream) -> Stream:
     if not isinstance(tree, Mapping):
         return replace(stream, extra=replace(stream.extra, tree=None))
     for key in MODEL_KEYS:
-        if isinstance(tree.get(key), Mapping) and _refs(tree[key]):
-            kept = {ref: ref.removeprefix(f"{key}.") for ref in _refs(tree[key])}
+        if isinstance(tree.get(key), Mapping) and refs(tree[key]):
+            kept = {ref: ref.removeprefix(f"{key}.") for ref in refs(tree[key])}
             return _keep(stream, kept, [k for k in tree if k != key])
-    left = [k for k, v in tree.items() if not _refs(v) or (TRAINING_KEYS.match(str(k)) and not isinstance(v, Ref))]
-    kept = {ref: ref for k, v in tree.items() if k not in left for ref in _refs(v)}
+    training = training_keys(tree)
+    left = [k for k, v in tree.items() if not refs(v) or k in training]
+    kept = {ref: ref for k, v in tree.items() if k not in left for ref in refs(v)}
     return _keep(stream, kept, left)
 
 
@@ -40,14 +42,14 @@ def select(stream: Stream, path: str) -> Stream:
     tree, done = stream.extra.tree, ""
     for key in path.split("."):
         if not isinstance(tree, Mapping) or not any(str(k) == key for k in tree):
-            there = ", ".join(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
+            there = listed(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
             raise TconvError(f"there is no {path!r} in it", remedy=f"{done or 'the top level'} has {there}")
         tree = next(v for k, v in tree.items() if str(k) == key)
         done = f"{done}.{key}" if done else key
-    refs = _refs(tree)
-    if not refs:
+    found = refs(tree)
+    if not found:
         raise TconvError(f"there is no tensor under {path!r}")
-    names = {ref: ref.removeprefix(f"{path}.") for ref in refs}
+    names = {ref: ref.removeprefix(f"{path}.") for ref in found}
     return _keep(stream, names, [], tree=_renamed(tree, names))
 
 
@@ -62,17 +64,6 @@ def _keep(stream: Stream, names: Mapping[str, str], left: Sequence[Any], tree: A
     note = [f"left out, as the target holds tensors only: {', '.join(map(str, left))}"] if left else []
     extra = replace(stream.extra, tree=tree)
     return replace(stream, tensors=tuple(tensors), extra=extra, notes=(*stream.notes, *note))
-
-
-def _refs(tree: Any) -> list[str]:
-    """The names of all tensors below, in order."""
-    if isinstance(tree, Ref):
-        return [tree.name]
-    if isinstance(tree, Mapping):
-        return [name for value in tree.values() for name in _refs(value)]
-    if isinstance(tree, (list, tuple)):
-        return [name for value in tree for name in _refs(value)]
-    return []
 
 
 def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
@@ -97,12 +88,29 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
         t for t in stream.tensors if (not only or _matches(t.spec.name, only)) and not _matches(t.spec.name, skip)
     ]
     if not tensors:
-        names = ", ".join(t.spec.name for t in stream.tensors[:5])
-        raise TconvError("--only and --skip leave no tensor", remedy=f"names are like {names}")
+        given = " and ".join(option for option, patterns in (("--only", only), ("--skip", skip)) if patterns)
+        raise TconvError(
+            f"no tensor is left by {given}", remedy=f"names here are {listed(t.spec.name for t in stream.tensors)}"
+        )
     kept = {t.spec.name for t in tensors}
+    others = tuple(o for o in stream.others if (not only or _matches(o.tensor, only)) and not _matches(o.tensor, skip))
     # An alias whose base was dropped stands on its own from now on.
     tensors = [t if t.spec.alias_of in kept else replace(t, spec=replace(t.spec, alias_of=None)) for t in tensors]
-    return stream.with_tensors(tensors)
+    return replace(stream, tensors=tuple(tensors), others=others)
+
+
+def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:
+    """A note for each pattern of ``skip`` that none of all ``names`` matches."""
+    names = list(names)
+    left = [p for p in skip if not any(_matches(name, [p]) for name in names)]
+    return [f"--skip {p!r} matches no name; names here are {listed(names)}" for p in left]
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """The first few, and how many more there are."""
+    names = list(names)
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _matches(name: str, patterns: Sequence[str]) -> bool:
@@ -121,6 +129,10 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
     def strip(key: str) -> str:
         while lead := next((p for p in prefixes if p and key.startswith(p) and key != p), ""):
             key = key[len(lead) :]
+        if key.startswith("."):
+            raise TconvError(
+                f"a name would become {key!r}", remedy="a prefix ends with its dot: module.", step="--strip-prefix"
+            )
         return key
 
     def walk(tree: Any, path: tuple[str, ...]) -> Any:
@@ -128,9 +140,10 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
             names[tree.name] = ".".join(path)
             return Ref(names[tree.name])
         if isinstance(tree, dict):
-            new = {strip(k) if isinstance(k, str) and _refs(v) else k: v for k, v in tree.items()}
+            new = {strip(k) if isinstance(k, str) and refs(v) else k: v for k, v in tree.items()}
             if len(new) < len(tree):
-                raise TconvError("two keys of one container would become the same", step="--strip-prefix")
+                twice = [k for k, n in Counter(strip(k) for k in tree if isinstance(k, str)).items() if n > 1]
+                raise TconvError(f"two keys of one container would become {twice[0]!r}", step="--strip-prefix")
             return _with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()})
         if type(tree) in (list, tuple):
             return type(tree)(walk(v, (*path, str(n))) for n, v in enumerate(tree))
@@ -142,7 +155,8 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
     else:
         tree = walk(tree, ())
     _refuse_collisions(names)
-    note = () if any(a != b for a, b in names.items()) else (f"no name starts with {' or '.join(prefixes)}",)
+    unchanged = all(old == new for old, new in names.items())
+    note = (f"no name starts with {' or '.join(prefixes)}; names here are {listed(names)}",) if unchanged else ()
     renamed = _keep(stream, names, [], tree)
     return replace(renamed, notes=(*renamed.notes, *note))
 
@@ -172,7 +186,7 @@ def unshare(stream: Stream) -> Stream:
 
 
 def _rearranged(tensor: Tensor) -> bool:
-    return "place" in tensor.spec.attrs and any(not isinstance(op, CastTo) for op in tensor.ops)
+    return "place" in tensor.spec.attrs and any(not isinstance(op, CastTo | Promise) for op in tensor.ops)
 
 
 def _without_place(tensor: Tensor) -> Tensor:
@@ -188,6 +202,6 @@ def refuse_doubles(stream: Stream) -> None:
         if other is not tensor:
             raise TconvError(
                 f"two tensors have that name, from {other.source.path} and {tensor.source.path}",
-                remedy="rename a file, or write one output for each input with -o DIR/",
+                remedy="rename a file, or give the folder that holds both, so that names start from there",
                 tensor=tensor.spec.name,
             )

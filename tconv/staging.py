@@ -121,7 +121,7 @@ def _sweep(folder: Path) -> None:
     """Remove the staging folders of processes that are gone."""
     if fcntl is None:
         return
-    for left in folder.glob(f".*{SUFFIX}"):
+    for left in folder.glob(f".{'[0-9a-f]' * 12}{SUFFIX}"):  # none that a user named so
         with contextlib.suppress(OSError), _opened(left) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left, ignore_errors=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -40,23 +41,44 @@ def choose(
     ``tag`` goes into default names ("float16" for a cast to it, empty where no dtype changes); ``extension_dtype``
     says that NumPy lacks that dtype, so that an array's default format is safetensors.
     """
-    row = registry.by_name(format_name) if format_name else None
+    row = check_words(output, format_name, split)
+    if output is None:
+        return _beside(inputs, row, tag, extension_dtype)
+    place = Path(output)
+    if row is None or _is_folder(output) or split:
+        return _in_folder(inputs, place, row, output, split)
+    path = _resolved(place)
+    return [Target(path, path.parent, output, row, tuple(inputs))]
+
+
+def check_words(output: str | None, format_name: str | None, split: bool) -> Format | None:
+    """The format that these options name, None if they leave it to the inputs. Raises ``UsageError``."""
+    row = registry.by_name(format_name) if format_name is not None else None
     if output is None:
         if split:
             raise UsageError("--split writes one file for each tensor", remedy="say where with -o DIR/")
-        return _beside(inputs, row, tag, extension_dtype)
-    place = Path(output)
-    if output.endswith("/") or place.is_dir() or split:
-        return _in_folder(inputs, place, row, output, split)
-    row = row or registry.by_suffix(place, output=True)
-    if row is None:
+        return row
+    if _is_folder(output):
+        return row
+    if split and registry.by_suffix(Path(output), output=True):
+        raise UsageError(f"{output}: --split writes a folder", remedy=f"write -o {output}/ if that is its name")
+    row = row or registry.by_suffix(Path(output), output=True)
+    if row is None and not split:
         suffixes = ", ".join(s for r in registry.writable() for s in r.suffixes[:1])
         raise UsageError(
-            f"{output}: the suffix {place.suffix!r} names no format that tconv writes",
+            f"{output}: the suffix {Path(output).suffix!r} names no format that tconv writes",
             remedy=f"use {suffixes}, or --format, or end a folder's name with /",
         )
-    path = place.resolve()
-    return [Target(path, path.parent, output, row, tuple(inputs))]
+    return row
+
+
+def _is_folder(output: str) -> bool:
+    return output.endswith("/") or Path(output).is_dir()
+
+
+def _resolved(path: Path) -> Path:
+    """Where links lead; unlike Path.resolve, without an exception where they lead in a circle."""
+    return Path(os.path.realpath(path))
 
 
 def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dtype: bool) -> list[Target]:
@@ -69,7 +91,7 @@ def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dty
         row = row or safetensors
         (root,) = roots
         base = (root or inputs[0].path.with_suffix("")).absolute()
-        base = base.resolve() if root else base
+        base = _resolved(base) if root else base
         shown = (root or inputs[0].path).with_suffix("") if root is None else root
         path = base.with_name(base.name + row.suffixes[0])
         text = str(path) if shown.name in ("", "..") else str(shown.with_name(shown.name + row.suffixes[0]))
@@ -82,7 +104,7 @@ def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dty
         if kept.name == "npy" and extension_dtype:
             kept = safetensors
         kept = row or kept
-        suffix = one.path.suffix if kept is one.format else kept.suffixes[0]
+        suffix = one.path.suffix if one.path.suffix.lower() in kept.suffixes else kept.suffixes[0]
         if not tag and suffix == one.path.suffix:
             raise UsageError(
                 f"{one.path}: nothing to do",
@@ -96,7 +118,7 @@ def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dty
 
 def _in_folder(inputs: Sequence[Input], place: Path, row: Format | None, shown: str, split: bool) -> list[Target]:
     """One file for each input at the same place below the folder, its suffix replaced."""
-    root = place.resolve()
+    root = _resolved(place)
     targets = []
     for one in inputs:
         kept = row or (one.format if one.format.writer else registry.FORMATS["safetensors"])
@@ -117,14 +139,17 @@ def below(target: Target, name: str) -> Path:
             tensor=name,
         )
     suffix = target.format.suffixes[0]
-    if any(len(p.encode()) + len(suffix) > 255 for p in parts):
+    if any(len(os.fsencode(p)) + len(suffix) > 255 for p in parts):
         raise TconvError("the name is too long for a file name", remedy="write one file with -o", tensor=name[:60])
     return target.root.joinpath(*parts[:-1], parts[-1] + suffix)
 
 
-def check(paths: Sequence[tuple[Path, Sequence[Input]]], force: bool) -> None:
-    """Refuse, naming all of them: two inputs for one file, an existing target, a target that is no file."""
+def check(paths: Sequence[tuple[Path, Sequence[Input]]]) -> list[TconvError]:
+    """Refuse, naming all of them: two inputs for one file, a target that is no file. Files there already are returned,
+    each as the refusal that it is unless it may be replaced.
+    """
     problems: list[TconvError] = []
+    existing: list[TconvError] = []
     taken: dict[Path, Sequence[Input]] = {}
     for path, inputs in paths:
         if path in taken:
@@ -132,20 +157,26 @@ def check(paths: Sequence[tuple[Path, Sequence[Input]]], force: bool) -> None:
             problems.append(TconvError(f"{first} and {second} would both become it", remedy="rename one", file=path))
             continue
         taken[path] = inputs
-        problems += _existing(path, inputs, force)
+        if path.is_file():
+            existing.append(_existing(path, inputs))
+        else:
+            problems += _unfit(path)
     raise_all(problems)
+    return existing
 
 
-def _existing(path: Path, inputs: Sequence[Input], force: bool) -> list[TconvError]:
+def _unfit(path: Path) -> list[TconvError]:
+    if path.is_symlink():
+        return [TconvError("is a link that leads back to itself", remedy="give another output", file=path)]
     if not path.exists():
         blocked = next((p for p in path.parents if p.exists() and not p.is_dir()), None)
         return [TconvError(f"{blocked} is not a folder", file=path)] if blocked else []
     if path.is_dir():
         return [TconvError("is a folder", remedy="give a file, or end a folder's name with /", file=path)]
-    if not path.is_file():
-        return [TconvError("is neither a file nor a folder", remedy="give a file to write", file=path)]
-    if force:
-        return []
+    return [TconvError("is neither a file nor a folder", remedy="give a file to write", file=path)]
+
+
+def _existing(path: Path, inputs: Sequence[Input]) -> TconvError:
     if any(i.path.exists() and i.path.samefile(path) for i in inputs):
-        return [TconvError("is an input too", remedy="give another output, or --force to replace it", file=path)]
-    return [TconvError("exists already", remedy="--force replaces it once the new file is whole", file=path)]
+        return TconvError("is an input too", remedy="give another output, or --force to replace it", file=path)
+    return TconvError("exists already", remedy="--force replaces it once the new file is whole", file=path)

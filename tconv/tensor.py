@@ -7,11 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from tconv.dtypes import DType
+from tconv.errors import NotTensor
 
 if TYPE_CHECKING:
+    from tconv.account import Account
     from tconv.ops import Array, Op
 
 Range = tuple[float, float]
@@ -24,7 +26,8 @@ class Spec:
 
     ``axes`` names the axes ("HWC", "NCHW"), or is None (a weight). ``range`` is the interval in which the values are
     promised to lie, None where nobody knows. ``alias_of`` is the name of the tensor whose bytes these are.
-    ``attrs`` carries what a container wants to see again: ``requires_grad``, ``parameter``, ``strides`` …
+    ``attrs`` carries what a container or a step wants to see again: ``requires_grad``, ``parameter``, ``alpha``,
+    ``channels`` ("BGR" where it is not RGB) …
     """
 
     name: str
@@ -76,6 +79,33 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class Permutable(Protocol):
+    """A source that can read its elements with the axes in any other order.
+
+    ``scattered``: neighbours lie far apart, so that many elements are best read in one go.
+    """
+
+    @property
+    def scattered(self) -> bool: ...
+
+    def permuted(self, perm: tuple[int, ...]) -> Source:
+        """The same elements with axis ``perm[i]`` as axis i."""
+        ...
+
+
+@runtime_checkable
+class Sequential(Protocol):
+    """A source that decodes from its beginning on: parts cost what they are if they are asked for in ascending order.
+
+    ``sequential`` is True. A part that is passed over is kept for who asks for it late, so that a part may take twice
+    its memory.
+    """
+
+    @property
+    def sequential(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """What it is (after all ``ops``), where its bytes are, and what is still to be done to them."""
@@ -103,25 +133,37 @@ class Extra:
 
     ``kind``: weights (of a model) or data (images, arrays, labels). ``tree``: the container as it was read, with a
     ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name. ``whole``:
-    the user wants all of it converted, an optimizer's state too.
+    the user wants all of it converted, an optimizer's state too. ``fields``: a glob for the integer fields of data
+    that arithmetic may change, None where the user has not said.
     """
 
     kind: Literal["weights", "data"]
     tree: Any = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     whole: bool = False
+    fields: str | None = None
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Named tensors in order, what rides along, and what the user should hear (one sentence each)."""
+    """Named tensors in order, what rides along, and what the user should hear (one sentence each).
+
+    ``others``: what stands among the tensors and is none, each with its name; refused if it is to be converted.
+    """
 
     tensors: tuple[Tensor, ...]
     extra: Extra
     notes: tuple[str, ...] = ()
+    others: tuple[NotTensor, ...] = ()
 
     def with_tensors(self, tensors: Sequence[Tensor], *notes: str) -> Stream:
         return replace(self, tensors=tuple(tensors), notes=self.notes + notes)
+
+
+class Scan(Protocol):
+    """Goes through all values of tensors without writing any: what their casts lose, with details if asked for."""
+
+    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> Sequence[Account]: ...
 
 
 class Step(ABC):
@@ -132,9 +174,20 @@ class Step(ABC):
     """
 
     name: ClassVar[str]
+    usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
 
     @abstractmethod
     def apply(self, stream: Stream) -> Stream: ...
+
+    @property
+    def needs_scan(self) -> bool:
+        """Whether values decide what it does, so that ``fit`` must come before ``apply``."""
+        return False
+
+    def fit(self, stream: Stream, scan: Scan) -> tuple[Step, tuple[str, ...]]:
+        """The same step with what the values of ``stream`` decide settled, and a note on each decision."""
+        return self, ()
 
     @abstractmethod
     def __str__(self) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from tconv.lost import Lost
+from tconv.lost import Detail, Lost
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -40,6 +41,7 @@ class Format:
         return ((1 << self.exponent) - 1) << self.mantissa
 
 
+@cache
 def _power(n: int) -> Fraction:
     return Fraction(2) ** n
 
@@ -59,6 +61,7 @@ FORMATS = {
 }
 
 
+@lru_cache(maxsize=1 << 17)
 def decode(bits: int, form: Format) -> Value:
     """What the bits of a float mean."""
     negative, magnitude = bits >= form.sign, bits % form.sign
@@ -107,17 +110,107 @@ def _exact(v: float) -> Value:
     return Fraction(v) if math.isfinite(v) and not (v == 0 and math.copysign(1, v) < 0) else v
 
 
+def bits_of(*numbers: int, src: DType) -> Array:
+    return np.array(numbers, f"u{src.itemsize}").view(src.numpy)
+
+
+def all_bits(src: DType, step: int = 1) -> Array:
+    return np.arange(0, 1 << src.bits, step, dtype=f"u{src.itemsize}").view(src.numpy)
+
+
+def edges(src: DType, dst: DType) -> Array:
+    """Values of the real ``src`` at which a cast to the real ``dst`` may change its ways, with both neighbours."""
+    marks = [Fraction(n, 2) for n in range(5)]
+    marks += [Fraction(2**n + k) for n in (7, 8, 15, 16, 24, 31, 32, 53, 63, 64) for k in (-1, 0, 1)]
+    for one in (src, dst):
+        top, step = Fraction(one.max), Fraction(2) ** max(0, int(one.max).bit_length() - max(one.digits, 1))
+        marks += [
+            top,
+            top + step / 2,
+            top + step,
+            Fraction(one.tiny),
+            Fraction(one.tiny) / 2,
+            Fraction(one.tiny) * 3 / 2,
+        ]
+        marks += [Fraction(one.tiny) * 2 ** max(one.digits - 1, 0), Fraction(2**one.digits + 1)]
+    if not src.is_float:
+        whole = {s * math.floor(m) + k for m in marks for s in (1, -1) for k in (-1, 0, 1)}
+        found = np.array(sorted(n for n in whole if src.min <= n <= src.max), src.numpy)
+        return found if found.size % 2 == 0 else found[1:]
+    form = FORMATS[src.name]
+    bits = {b for m in marks if (b := encode(m, form)) is not None}
+    near = sorted({n for b in bits for n in (b - 1, b, b + 1) if 0 <= n < form.inf} | {form.inf, form.inf + 1})
+    return bits_of(*near, *(n + form.sign for n in near), src=src)
+
+
 def check(x: Array, made: Array, lost: Lost, src: DType, dst: DType, policy: str = "error") -> None:
-    """Assert that ``made`` and ``lost`` are what exact arithmetic makes of the flat array ``x``; real dtypes only."""
-    account = Lost(x.size)
+    """Assert that ``made`` and ``lost``, with its detail, are what exact arithmetic makes of the flat array ``x``; real
+    dtypes only.
+    """
+    account, detail, errors = Lost(x.size), Detail(), _Errors()
     bits = made.view(f"u{dst.itemsize}").tolist()
     for number, (value, got) in enumerate(zip(values(x, src), bits, strict=True)):
+        over = account.overflow
         wanted = _cast(value, src, dst, policy, account)
         if wanted is None:
             assert math.isnan(float(decode(got, FORMATS[dst.name]))), (number, value, hex(got))
         else:
             assert got == wanted, (number, value, hex(got), hex(wanted))
+        detail.nan += math.isnan(value)
+        detail.inf += math.isinf(value)
+        if math.isfinite(value):
+            account.spans(*[float(value) if src.is_float else int(value)] * 2)
+        result: Value | None = None if wanted is None or dst.kind == "bool" else _meaning(wanted, dst)
+        if result is None or not math.isfinite(result):
+            continue
+        if dst.is_float:
+            detail.subnormal += 0 < abs(Fraction(result)) < _power(1 - FORMATS[dst.name].bias)
+        if math.isfinite(value) and account.overflow == over:
+            errors.add(Fraction(value), Fraction(result))
+    assert lost.detail is not None
+    errors.check(lost.detail)
+    counts = ("nan", "inf", "subnormal")
+    assert [getattr(lost.detail, name) for name in counts] == [getattr(detail, name) for name in counts]
+    account.detail = lost.detail
     assert lost == account
+
+
+class _Errors:
+    """The errors of results, exact until they are compared."""
+
+    def __init__(self) -> None:
+        self.inexact = 0
+        self.most = self.share = self.signal = self.noise = Fraction(0)
+
+    def add(self, value: Fraction, result: Fraction) -> None:
+        self.signal += value * value
+        if value != result:
+            error = abs(value - result)
+            self.inexact += 1
+            self.noise += error * error
+            self.most = max(self.most, error)
+            self.share = max(self.share, error / abs(value))
+
+    def check(self, detail: Detail) -> None:
+        assert detail.inexact == self.inexact
+        assert math.isclose(detail.max_abs_error, _float(self.most), rel_tol=1e-15)
+        assert math.isclose(detail.max_rel_error, _float(self.share), rel_tol=1e-6)
+        for got, wanted in ((detail.signal, self.signal), (detail.noise, self.noise)):
+            assert math.isclose(got, _float(wanted), rel_tol=1e-12, abs_tol=1e-300)
+
+
+def _float(value: Fraction) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _meaning(bits: int, dst: DType) -> Value:
+    """What the bits of a number mean."""
+    if dst.is_float:
+        return decode(bits, FORMATS[dst.name])
+    return Fraction(bits - (bits >> (dst.bits - 1) << dst.bits) if dst.kind == "int" else bits)
 
 
 def _cast(value: Value, src: DType, dst: DType, policy: str, account: Lost) -> int | None:
@@ -127,15 +220,21 @@ def _cast(value: Value, src: DType, dst: DType, policy: str, account: Lost) -> i
     return _to_float(value, src, dst, policy, account) if dst.is_float else _to_int(value, dst, account)
 
 
+@cache
+def _top(form: Format) -> int:
+    bits = encode(form.top, form)
+    assert bits is not None
+    return bits
+
+
 def _to_float(value: Value, src: DType, dst: DType, policy: str, account: Lost) -> int | None:
     form = FORMATS[dst.name]
-    top = encode(form.top, form)
-    assert top is not None
+    top = _top(form)
     if isinstance(value, Fraction):
         bits = encode(value, form)
         if bits is None:
             account.overflow += 1
-            account.saw(float(value) if src.is_float else int(value))
+            account.saw(*[float(value) if src.is_float else int(value)] * 2)
             return (form.inf if policy == "inf" else top) + form.sign * (value < 0)
         if value and bits % form.sign == 0:
             account.underflow += 1
@@ -162,7 +261,7 @@ def _to_int(value: Value, dst: DType, account: Lost) -> int:
     whole = math.trunc(value)
     if not dst.min <= whole <= dst.max:
         account.overflow += 1
-        account.saw(float(value) if isinstance(value, Fraction) and value.denominator > 1 else whole)
+        account.saw(*[float(value) if isinstance(value, Fraction) and value.denominator > 1 else whole] * 2)
         return int(min(max(whole, dst.min), dst.max)) % modulus
     account.underflow += value != 0 and whole == 0
     return whole % modulus

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -59,6 +61,35 @@ def test_every_alias_names_a_dtype() -> None:
 def test_a_wrong_name_gets_the_nearest() -> None:
     with pytest.raises(UsageError, match=r"no dtype 'floot16'; did you mean .*float16"):
         dtype("floot16")
+
+
+def test_the_nearest_comes_first() -> None:
+    with pytest.raises(UsageError, match=r"did you mean float32\?"):
+        dtype("flot32")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("<f4", "float32"), (">f8", "float64"), ("=f2", "float16"), ("|u1", "uint8"), ("<i8", "int64"), ("|b1", "bool"),
+        ("<c16", "complex128"), ("f4", "float32"), ("u2", "uint16"), ("i2", "int16"),
+    ],
+)  # fmt: skip
+def test_the_codes_of_numpy_are_pointed_at_their_names(text: str, name: str) -> None:
+    assert np.dtype(text).name == name
+    with pytest.raises(UsageError, match=f"NumPy's {re.escape(repr(text))} is called {name} here"):
+        dtype(text)
+
+
+def test_what_numpy_calls_f8_is_told_from_eight_bits() -> None:
+    with pytest.raises(UsageError, match=r"called float64 here; floats of 8 bits are float8_e4m3fn and float8_e5m2"):
+        dtype("f8")
+
+
+@pytest.mark.parametrize("text", ["<f3", "<V4", "<", "f99", ""])
+def test_codes_that_are_none_get_what_is_near_or_all_names(text: str) -> None:
+    with pytest.raises(UsageError, match=r"did you mean|there are bool, int4"):
+        dtype(text)
 
 
 @pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn"])

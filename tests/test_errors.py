@@ -34,6 +34,16 @@ def test_several_problems_are_listed_and_the_rest_counted() -> None:
     assert lines == [*(f"p{n}" for n in range(20)), "… and 3 more", "do this"]
 
 
+def test_problems_that_differ_in_their_place_only_are_folded() -> None:
+    problems = [TconvError("truncated", file=f"{n}.png", remedy="fetch it again") for n in range(28)]
+    with pytest.raises(TconvErrors) as caught:
+        raise_all([*problems, TconvError("broken", file="x.png")])
+    lines = str(caught.value).splitlines()
+    assert lines[:3] == [f"{n}.png: truncated; fetch it again" for n in range(3)]
+    assert lines[3] == f"… and likewise {', '.join(f'{n}.png' for n in range(3, 23))} and 5 more"
+    assert lines[4:] == ["x.png: broken"]
+
+
 def test_no_problem_raises_nothing_and_one_raises_itself() -> None:
     raise_all([])
     one = UsageError("x")

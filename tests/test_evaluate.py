@@ -9,18 +9,19 @@ import numpy as np
 import pytest
 
 from tconv import evaluate as module
+from tconv.account import CastKey
 from tconv.dtypes import dtype
 from tconv.evaluate import evaluate, program
-from tconv.ops import CastTo, Permute, Whole
+from tconv.ops import CastTo, Permute, Promise, Whole
 from tconv.parts import Parts
 from tconv.tensor import Spec, Tensor
+from tests.fuse.test_run import Affine
 from tests.memory import ArraySource, tensor
-from tests.test_fuse import Affine
 
 if TYPE_CHECKING:
     from tconv.ops import Array, Op
 
-F32, F16 = dtype("float32"), dtype("float16")
+F64, F32, F16 = dtype("float64"), dtype("float32"), dtype("float16")
 CHANNELS = Affine(dtype=F32, axis=3, shift=(1.0, 2.0, 3.0), divisor=(2.0, 3.0, 7.0))
 
 
@@ -100,6 +101,77 @@ def test_scalars_and_empty_arrays(shape: tuple[int, ...]) -> None:
         check((Permute(perm=order),), x.transpose(order), x)
 
 
+@dataclass(frozen=True, eq=False)
+class Turning(ArraySource):
+    """A source that can read its elements with the axes in any order."""
+
+    scattered: bool = True
+
+    def permuted(self, perm: tuple[int, ...]) -> Turning:
+        return Turning(np.ascontiguousarray(self.array.transpose(perm)))
+
+
+@pytest.mark.parametrize("order", [(3, 0, 1, 2), (1, 2, 3, 0), (0, 3, 1, 2), (2, 1, 0, 3)])
+@pytest.mark.parametrize("piece", [7, 64, 1 << 20])
+def test_the_axes_of_what_is_large_are_reordered_as_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, order: tuple[int, ...], piece: int
+) -> None:
+    monkeypatch.setattr(module, "PIECE", piece)
+    monkeypatch.setattr(module, "LARGE", 1)
+    turn = Permute(perm=order)
+    back = Permute(perm=tuple(order.index(axis) for axis in range(4)))
+    channel = order.index(3)
+    chains: list[tuple[tuple[Op, ...], Array]] = [
+        ((turn,), BATCH.transpose(order)),
+        ((CHANNELS, turn), normalized.transpose(order)),
+        ((turn, replace(CHANNELS, axis=channel)), normalized.transpose(order)),
+        ((turn, CastTo(dtype=F32), back, CHANNELS), normalized),
+        ((CHANNELS, turn, CastTo(dtype=F16), turn), normalized.astype(np.float16).transpose(order).transpose(order)),
+    ]
+    for ops, want in chains:
+        made = Tensor(Spec("x", dtype("uint8"), BATCH.shape), Turning(BATCH))
+        for op in ops:
+            made = made.then(op)
+        pieces = list(program(made).pieces())
+        assert len(pieces) == -(-BATCH.size // piece)
+        np.testing.assert_array_equal(evaluate(made)[0], want)
+
+
+def test_what_is_not_large_keeps_its_order_until_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECE", 10)
+    made = Tensor(Spec("x", dtype("uint8"), BATCH.shape), Turning(BATCH))
+    assert len(list(program(made.then(Permute(perm=(3, 0, 1, 2)))).pieces())) == 1
+    assert len(list(program(made.then(Permute(perm=(0, 3, 1, 2)))).pieces())) == 5
+    assert len(list(program(made.then(Flip()).then(Permute(perm=(3, 0, 1, 2)))).pieces())) == 1
+
+
+def test_pieces_of_what_lies_scattered_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECE", 10)
+    monkeypatch.setattr(module, "LARGE", 400)
+    made = Tensor(Spec("x", dtype("uint8"), BATCH.shape), Turning(BATCH))
+    assert [p.hi - p.lo for p in program(made).pieces()] == [360]
+    assert [p.hi - p.lo for p in program(made.then(CastTo(dtype=F32))).pieces()] == [100, 100, 100, 60]
+    plain = replace(made, source=Turning(BATCH, scattered=False))
+    assert len(list(program(plain).pieces())) == 36
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered(ArraySource):
+    """A source that decodes from its beginning on."""
+
+    sequential: bool = True
+
+
+def test_what_decodes_in_order_is_cut_and_counts_what_it_may_have_to_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECE", 100)
+    made = Tensor(Spec("x", dtype("uint8"), BATCH.shape), Ordered(BATCH))
+    flat, rows = made.then(CastTo(dtype=F32)), made.then(CHANNELS).then(Flip())
+    assert [p.cost for p in program(flat).pieces()] == [600, 600, 600, 360]
+    plain = replace(rows, source=ArraySource(BATCH))
+    assert [a.cost - b.cost for a, b in zip(program(rows).pieces(), program(plain).pieces(), strict=True)] == [72] * 5
+    np.testing.assert_array_equal(evaluate(rows)[0], normalized[:, :, ::-1])
+
+
 def stacked(arrays: list[Array]) -> Tensor:
     parts = tuple(tensor(a, name=str(n)) for n, a in enumerate(arrays))
     first = parts[0].spec
@@ -132,6 +204,31 @@ def test_operations_across_the_parts_of_a_stack_see_all_of_it() -> None:
 def test_a_stack_of_empty_parts() -> None:
     made = stacked([np.ones((0, 3)), np.ones((0, 3))])
     assert evaluate(made)[0].shape == (2, 0, 3)
+
+
+@pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize("seekable", [True, False])
+@pytest.mark.parametrize("detail", [False, True])
+def test_the_account_is_of_all_pieces_however_they_are_cut(seekable: bool, detail: bool) -> None:
+    whole = replace(tensor(BATCH), source=ArraySource(BATCH, seekable=seekable))
+    half = CastTo(dtype=F16, step="half")
+    first = CHANNELS.compute(BATCH.astype(np.float64), lambda values: np.asarray(values, np.float64))
+    outside = int((BATCH > 99).sum())
+    parts = stacked(list(BATCH))
+    for ops in ((CHANNELS,), (CHANNELS, Flip()), (Flip(), CHANNELS), (CHANNELS, Permute(perm=(1, 0, 2, 3)))):
+        for made in (whole, parts):
+            for op in (Promise(range=(0, 99)), *ops, half):
+                made = made.then(op)
+            _, lost = evaluate(made, detail)
+            (stated,) = lost.by_range.values()
+            assert (stated.count, stated.overflow) == (BATCH.size, outside)
+            assert (stated.minimum, stated.maximum) == (BATCH.min(), BATCH.max())
+            rounded = lost.by_cast[CastKey("half", F32 if Flip() == ops[-1] else F64, F16, "error")]
+            single = first.astype(np.float32) if Flip() == ops[-1] else first
+            assert (rounded.count, rounded.minimum, rounded.maximum) == (BATCH.size, single.min(), single.max())
+            assert (rounded.detail is not None) == detail
+            if rounded.detail is not None:
+                assert rounded.detail.inexact == int((single.astype(np.float16) != single).sum())
 
 
 def test_the_input_is_never_written_to() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tconv.errors import UsageError
-from tconv.grammar import Call, parse_chain
+from tconv.grammar import Call, literal, parse_chain
 
 
 @pytest.mark.parametrize(
@@ -63,3 +63,47 @@ def test_errors_say_what_was_expected_and_where(text: str, says: str) -> None:
         parse_chain(text)
     assert says in str(caught.value)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("resize 224", "parameters stand in parentheses: resize(224)"),
+        ("resize=224", "parameters stand in parentheses: resize(224)"),
+        ("normalize mean=0.5, std=0.5", "parameters stand in parentheses: normalize(mean=0.5, std=0.5)"),
+        ("resize(224),scale", "between steps stands a |: resize(224) | scale"),
+        ("resize(224) scale", "between steps stands a |: resize(224) | scale"),
+        ("scale, cast(float16)", "between steps stands a |: scale | cast(float16)"),
+        ("scale cast(float16)", "between steps stands a |: scale | cast(float16)"),
+        ("cast float16", "parameters stand in parentheses: cast(float16); between steps stands a |: cast | float16"),
+        ("scale )", "for example resize(224) | scale | cast(float16)"),
+        ("scale,", "for example resize(224) | scale | cast(float16)"),
+        ("resize(224*224)", "for example resize(224) | scale | cast(float16)"),
+        ("resize(224", "for example resize(224) | scale | cast(float16)"),
+        ("", "for example resize(224) | scale | cast(float16)"),
+        (f"clamp({'9' * 5000}, 1)", "for example"),
+    ],
+)
+def test_the_remedy_is_what_was_meant_or_an_example(text: str, remedy: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_chain(text)
+    assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("224", "224"), ("256x192", "256x192"), ("imagenet", "imagenet"), ("stats/mine.json", "stats/mine.json"),
+        ("0.5/0.5", "'0.5/0.5'"), ("224*224", "'224*224'"), ("2, 0, 1", "'2, 0, 1'"), ("a|b", "'a|b'"), ("", "''"),
+        ("it's", '"it\'s"'), ("none", "'none'"), (" x", "' x'"),
+    ],
+)  # fmt: skip
+def test_a_text_becomes_a_value_of_a_chain(text: str, written: str) -> None:
+    assert literal(text) == written
+    (call,) = parse_chain(f"f({written})")
+    assert str(call.args[0]) == text
+
+
+def test_brackets_end_somewhere() -> None:
+    with pytest.raises(UsageError, match="fewer brackets in each other at position 1"):
+        parse_chain(f"permute({'[' * 5000}")

@@ -57,6 +57,41 @@ def test_a_folder_without_images_stands_for_its_arrays_by_their_stems(tmp_path: 
     assert names([tmp_path]) == ["deep/y", "x"]
 
 
+def test_a_link_to_a_folder_is_followed_and_a_loop_told(tmp_path: Path) -> None:
+    png(tmp_path / "elsewhere" / "1.png")
+    png(tmp_path / "images" / "0.png")
+    (tmp_path / "images" / "cats").symlink_to(tmp_path / "elsewhere")
+    assert names([tmp_path / "images"]) == ["0.png", "cats/1.png"]
+    (tmp_path / "elsewhere" / "up").symlink_to(tmp_path / "images")
+    found = find([str(tmp_path / "images")])
+    assert [str(f) for f in found.failures] == [
+        f"{tmp_path}/images/cats/up: the link leads back to a folder that it is in"
+    ]
+
+
+def test_a_folder_that_cannot_be_listed_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    png(tmp_path / "0.png")
+    png(tmp_path / "locked" / "1.png")
+    scandir = os.scandir
+
+    def refusing(path: str) -> object:
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)  # who runs the tests may be allowed to read everything
+    (failure,) = find([str(tmp_path)]).failures
+    assert str(failure) == f"{tmp_path}/locked: the folder cannot be read: Permission denied"
+
+
+def test_what_is_named_twice_is_taken_once(tmp_path: Path) -> None:
+    one = png(tmp_path / "1.png")
+    (tmp_path / "x").mkdir()
+    found = find([str(tmp_path), str(one), str(tmp_path / "x" / ".." / "1.png"), str(tmp_path)])
+    assert [i.name for i in found.inputs] == ["1.png"]
+    assert found.notes[0] == f"{one}: named more than once, and taken once"
+
+
 def test_files_keep_the_order_in_which_they_are_named(tmp_path: Path) -> None:
     b, a = png(tmp_path / "b.png"), png(tmp_path / "a.png")
     assert names([b, a]) == ["b.png", "a.png"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import re
 
 import pytest
 
 from tconv.errors import UsageError
-from tconv.pipeline import Sugar, recipe, recipe_files, steps_from_text
+from tconv.pipeline import Sugar, steps_from_text
+from tconv.registry import STEPS, step
 
 CHAIN = "resize(224x224) | scale | normalize(imagenet) | permute(CHW) | cast(float16)"
 
@@ -38,12 +39,24 @@ def test_every_step_prints_as_what_it_parses_from(text: str) -> None:
         ("nomalize(imagenet)", "no step 'nomalize'; did you mean normalize?"),
         ("normalize(mean=0.5)", "std"),
         ("resize(224, methd=bicubic)", "no parameter 'methd'; did you mean method?"),
-        ("resize(224, bicubic, 3)", "takes at most 2 arguments"),
+        ("resize(224, bicubic, 3)", "it takes 2 values at most (size, method), not 3"),
         ("resize(224, size=225)", "'size' is given twice"),
         ("resize()", "size"),
         ("cast(floot16)", "floot16"),
         ("cast(float16, on_overflow=wrap)", "wrap"),
-        ("clamp(0, high)", "hi"),
+        ("clamp(0, high)", "hi takes a number, not 'high'; for example clamp(0, 1)"),
+        ("resize(224, 224)", "method takes a word, not 224; for example resize(224), resize(256x192, method=bicubic)"),
+        ("resize((224, 224))", "size takes a whole number or a word, not [224, 224]; for example resize(224)"),
+        ("normalize(0.5, 0.5)", "stats takes a word, not 0.5; for example normalize(imagenet)"),
+        ("scale(255)", "dtype takes a word, not 255; for example scale, scale(uint8)"),
+        ("resize()", "it needs size; for example resize(224)"),
+        ("stack(into=3)", "into takes a word, not 3; for example stack, stack(into=batch)"),
+        ("crop(224, top=-1, left=0)", "for example crop(224), crop(256x192, top=0, left=16)"),
+        ("permute(CHW, orde=HWC)", "no parameter 'orde'; did you mean order?"),
+        ("normalize(imgnet)", "did you mean imagenet?"),
+        ("resize(224, method=bicubc)", "no method 'bicubc'; did you mean bicubic?"),
+        ("scale(like=torch)", "no convention 'torch'; did you mean torchvision?"),
+        ("cast('<f4')", "NumPy's '<f4' is called float32 here"),
     ],
 )
 def test_errors_name_the_step_and_what_is_wrong_with_it(text: str, says: str) -> None:
@@ -72,69 +85,34 @@ def test_options_stand_for_steps_in_their_fixed_order(sugar: Sugar, chain: list[
     steps_from_text(sugar.chain())
 
 
-def test_the_pipelines_that_come_with_tconv_all_load_and_say_what_they_are_for() -> None:
-    names = [path.stem for path in recipe_files()]
-    assert {"imagenet", "imagenet-eval", "clip", "vit-inception", "half", "bf16"} <= set(names)
-    for name in names:
-        found = recipe(name)
-        assert found.steps
-        assert found.description
+@pytest.mark.parametrize("name", list(STEPS))
+def test_every_step_says_how_it_is_written(name: str) -> None:
+    examples = re.split(r", (?=[a-z]+(?:\(|,|$))", step(name).usage)
+    assert all(example.startswith(name) for example in examples)
+    for example in examples:
+        steps_from_text([example])
 
 
-def test_a_shipped_pipeline_is_the_chain_it_says() -> None:
-    assert list(recipe("imagenet").steps) == steps_from_text([CHAIN.replace("float16", "float32")])
-
-
-def write(path: Path, text: str) -> str:
-    path.write_text(text, encoding="utf8")
-    return str(path)
-
-
-def test_yaml_entries_may_be_written_in_every_way(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "mine.yaml",
-        "version: 1\nsteps:\n  - resize: 224\n  - resize: {size: 224, method: bicubic}\n  - permute: [1, 0]\n"
-        "  - scale\n  - crop(8) | clamp(0, 1)\n  - scale:\n",
-    )
-    assert list(recipe(path).steps) == steps_from_text(
-        ["resize(224) | resize(224, method=bicubic) | permute(1, 0) | scale | crop(8) | clamp(0, 1) | scale"]
-    )
-    path = write(tmp_path / "text.yml", f"version: 1\nsteps: {CHAIN}\n")
-    assert list(recipe(path).steps) == steps_from_text([CHAIN])
+def test_the_words_that_a_step_lists_are_those_it_takes() -> None:
+    for word in step("resize").choices["method"]:
+        steps_from_text([f"resize(8, method={word})"])
+    for word in step("scale").choices["like"]:
+        steps_from_text([f"scale(float32, like={word})"])
+    for word in step("normalize").choices["stats"]:
+        steps_from_text([f"normalize({word})"])
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("sugar", "chain"),
     [
-        ("steps: [scale]", "version"),
-        ("version: 2\nsteps: [scale]", "this tconv reads version 1"),
-        ("version: 1\nsteps: [scale]\nstep: x", "step"),
-        ("version: 1\nsteps: [nomalize]", "did you mean normalize?"),
-        ("version: 1\nsteps: [{scale: , crop: 3}]", "one step to an entry"),
-        ("version: 1\nsteps: 3", "steps"),
-        ("- just\n- a list", "is no pipeline"),
-        ("version: [", "is no pipeline"),
-        ("!!python/object/apply:os.system ['touch canary']", "is no pipeline"),
-        ("\x00", "is no pipeline"),
+        (Sugar(resize="224,224"), ["resize('224,224')"]),
+        (Sugar(resize="8"), ["resize(8)"]),
+        (Sugar(resize=""), ["resize('')"]),
+        (Sugar(stats=""), ["normalize('')"]),
+        (Sugar(layout="c h w"), ["permute('C H W')"]),
+        (Sugar(stats="my stats.json"), ["normalize('my stats.json')"]),
     ],
 )
-def test_a_broken_file_is_refused_by_name(
-    tmp_path: Path, text: str, says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = write(tmp_path / "bad.yaml", text)
-    with pytest.raises(UsageError) as caught:
-        recipe(path)
-    assert says in str(caught.value)
-    assert path in str(caught.value)
-    assert not Path("canary").exists()
-
-
-def test_an_unknown_name_gets_the_nearest() -> None:
-    with pytest.raises(UsageError, match=r"no pipeline 'imagnet'; did you mean imagenet\?"):
-        recipe("imagnet")
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be read"):
-        recipe(str(tmp_path / "gone.yaml"))
+def test_what_is_no_value_as_it_stands_is_quoted_and_nothing_given_is_dropped(sugar: Sugar, chain: list[str]) -> None:
+    assert sugar.chain() == chain
+    assert sugar.given()

@@ -183,5 +183,17 @@ def test_losses_are_kept_by_tensor_and_for_a_stack_by_part(tmp_path: Path, worke
     assert lost == {Place(0, 0, None): [4], Place(0, 1, Path("b")): [4]}
 
 
+def test_with_details_every_part_has_an_account(tmp_path: Path, workers: int) -> None:
+    half = CastTo(dtype=dtype("float16"), step="cast(float16)")
+    parts = tuple(
+        replace(tensor(a), source=ArraySource(a, path=Path(n)))
+        for n, a in [("a", np.array([1, 2], np.float32)), ("b", np.array([0.1, 4], np.float32))]
+    )
+    stack = Tensor(Spec("s", dtype("float32"), (2, 2)), Parts(parts, dtype("float32"), (2, 2))).then(half)
+    outcome = Runner(workers, 1 << 20, lambda _n: None, detail=True).run([output(tmp_path, stack)])
+    told = {place.part: [v.detail for v in account.by_cast.values()] for place, account in outcome.lost.items()}
+    assert {part: detail and detail.inexact for part, (detail,) in told.items()} == {Path("a"): 0, Path("b"): 1}
+
+
 def test_there_is_a_worker_for_each_core_that_may_be_used() -> None:
     assert default_workers() >= 1

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from tconv import selection
-from tconv.errors import TconvError
+from tconv.dtypes import dtype
+from tconv.errors import NotTensor, TconvError
+from tconv.ops import CastTo, Permute, Promise
 from tconv.tensor import Extra, Ref, Stream
 from tests.memory import tensor
 
@@ -99,8 +101,28 @@ def test_patterns_cross_dots_and_slashes() -> None:
     assert names(selection.matching(stream, ["a.*"], ["*norm*"])) == ["a.w"]
     assert names(selection.matching(stream, ["*.png"], [])) == ["b/c.png"]
     assert selection.matching(stream, [], []) is stream
-    with pytest.raises(TconvError, match=r"leave no tensor; names are like a\.norm\.weight"):
+    with pytest.raises(
+        TconvError, match=r"no tensor is left by --only; names here are a\.norm\.weight, a\.w, b/c\.png, b/d\.jpg$"
+    ):
         selection.matching(stream, ["nothing"], [])
+
+
+def test_a_pattern_that_skips_nothing_is_told() -> None:
+    assert selection.unmatched(["a.w", "b.w"], ["*.w", "moon"]) == [
+        "--skip 'moon' matches no name; names here are a.w, b.w"
+    ]
+
+
+def test_what_is_no_tensor_is_skipped_by_its_name() -> None:
+    stream = replace(checkpoint({"w": Ref("w")}), others=(NotTensor("text", tensor="names"),))
+    assert selection.matching(stream, [], ["names"]).others == ()
+    assert selection.matching(stream, ["w"], []).others == ()
+    assert selection.matching(stream, ["*"], []).others == stream.others
+
+
+def test_a_prefix_without_its_dot_is_refused() -> None:
+    with pytest.raises(TconvError, match=r"a name would become '\.w'; a prefix ends with its dot"):
+        selection.strip_prefixes(checkpoint({"module.w": Ref("module.w")}), ["module"])
 
 
 def test_an_alias_without_its_base_stands_alone() -> None:
@@ -128,11 +150,11 @@ def test_prefixes_of_the_keys_of_a_nested_dict() -> None:
 
 def test_a_prefix_that_leads_no_name_is_told() -> None:
     got = selection.strip_prefixes(checkpoint({"w": Ref("w")}), ["module."])
-    assert got.notes == ("no name starts with module.",)
+    assert got.notes == ("no name starts with module.; names here are w",)
 
 
 def test_names_that_a_prefix_kept_apart_are_refused() -> None:
-    with pytest.raises(TconvError, match="same"):
+    with pytest.raises(TconvError, match="two keys of one container would become 'w'"):
         selection.strip_prefixes(checkpoint({"module.w": Ref("module.w"), "w": Ref("w")}), ["module."])
 
 
@@ -140,3 +162,12 @@ def test_two_tensors_of_one_name_are_refused_with_their_files() -> None:
     stream = Stream((tensor(np.zeros(1), name="w"), tensor(np.ones(1), name="w")), Extra("data"))
     with pytest.raises(TconvError, match=r"w: two tensors have that name, from memory and memory"):
         selection.refuse_doubles(stream)
+
+
+def test_a_view_stays_one_through_casts_and_statements_but_not_through_more() -> None:
+    view = tensor(np.zeros((2, 2), np.float32), name="v")
+    view = replace(view, spec=replace(view.spec, attrs={"place": "of a larger one"}))
+    kept = view.then(Promise(range=(0, 1))).then(CastTo(dtype=dtype("float16")))
+    for made, attrs in ((kept, {"place": "of a larger one"}), (kept.then(Permute(perm=(1, 0))), {})):
+        (got,) = selection.unshare(Stream((made,), Extra("weights"))).tensors
+        assert got.spec.attrs == attrs

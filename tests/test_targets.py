@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from tconv import targets
 from tconv.errors import TconvError, UsageError
 from tconv.inputs import Input
 from tconv.registry import FORMATS
-from tconv.targets import Target, below, check, choose
+from tconv.targets import Target, below, check, check_words, choose
 
 
 def source(path: str, kind: str, root: str | None = None) -> Input:
@@ -111,9 +112,9 @@ def test_names_with_slashes_make_folders(tmp_path: Path) -> None:
     assert below(target, "layers.0.weight") == tmp_path / "out" / "layers.0.weight.npy"
 
 
-def problems(paths: list[tuple[Path, list[Input]]], force: bool = False) -> str:
+def problems(paths: list[tuple[Path, list[Input]]]) -> str:
     with pytest.raises(TconvError) as caught:
-        check(paths, force)
+        check(paths)
     return str(caught.value)
 
 
@@ -123,18 +124,20 @@ def test_two_inputs_for_one_file_are_named() -> None:
     assert "in/a.png and in/a.jpg would both become it" in problems([(t.path, list(t.inputs)) for t in chosen])
 
 
-def test_what_exists_is_replaced_by_force_only(tmp_path: Path) -> None:
+def test_what_exists_is_in_the_way(tmp_path: Path) -> None:
     target = tmp_path / "a.npy"
     target.touch()
     one = source(str(target), "npy")
-    assert "exists already; --force" in problems([(target, [source("b.npy", "npy")])])
-    assert "is an input too" in problems([(target, [one])])
-    check([(target, [one])], force=True)
+    (other,) = check([(target, [source("b.npy", "npy")])])
+    assert "exists already; --force" in str(other)
+    (itself,) = check([(target, [one])])
+    assert "is an input too" in str(itself)
+    assert check([(tmp_path / "new.npy", [one])]) == []
 
 
-def test_what_is_no_file_is_refused_even_by_force(tmp_path: Path) -> None:
-    assert "neither a file nor a folder" in problems([(Path("/dev/null"), [])], force=True)
-    assert "is a folder" in problems([(tmp_path, [])], force=True)
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    assert "neither a file nor a folder" in problems([(Path("/dev/null"), [])])
+    assert "is a folder" in problems([(tmp_path, [])])
     (tmp_path / "f").touch()
     assert f"{tmp_path / 'f'} is not a folder" in problems([(tmp_path / "f" / "x.npy", [])])
 
@@ -146,3 +149,31 @@ def test_links_are_resolved(tmp_path: Path) -> None:
     assert (target.path, target.root, target.shown) == (
         tmp_path / "real" / "x.npy", tmp_path / "real", "link.npy",
     )  # fmt: skip
+
+
+def test_a_link_to_itself_is_no_target(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.npy"
+    loop.symlink_to(loop)
+    (target,) = choose([source("a.npy", "npy")], str(loop), None, "")
+    assert "is a link that leads back to itself" in problems([(target.path, [])])
+
+
+def test_a_name_of_any_bytes_makes_a_file(tmp_path: Path) -> None:
+    (target,) = choose([source("a.safetensors", "safetensors")], "out/", "npy", "", split=True)
+    assert os.fsencode(below(target, "caf\udce9.png").name) == b"caf\xe9.png.npy"
+
+
+@pytest.mark.parametrize(
+    ("output", "form", "split", "words"),
+    [
+        ("x.xyz", None, False, "'.xyz' names no format"),
+        ("x.npy", "zzz", False, "zzz"),
+        (None, None, True, "-o DIR/"),
+        ("x.npy", None, True, "--split writes a folder; write -o x.npy/"),
+    ],
+)
+def test_wrong_words_are_wrong_without_a_look_at_any_file(
+    output: str | None, form: str | None, split: bool, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        check_words(output, form, split)

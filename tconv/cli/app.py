@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -12,10 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import convert, formats, inspect, pipelines, steps
-from tconv.errors import TconvError
+from tconv.cli import check, console, convert, diff, formats, inspect, pipelines, steps
+from tconv.cli.verb import Verb, take_as_typed
+from tconv.errors import TconvError, UsageError, printable
 
 DEFAULT_VERB = "convert"
+WRONG = 2  # the exit code of a wrong command
 
 
 class DefaultVerb(TyperGroup):
@@ -23,8 +26,14 @@ class DefaultVerb(TyperGroup):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         own = {name for param in self.get_params(ctx) for name in param.opts}
+        if not args and not ctx.resilient_parsing:
+            sys.stderr.write(f"{ctx.get_help()}\n")
+            ctx.exit(WRONG)
         if args and args[0] not in self.commands and args[0].split("=")[0] not in own:
+            if not ctx.resilient_parsing:
+                _refuse_mistyped_verb(args[0], list(self.commands))
             args = [DEFAULT_VERB, *args]
+        take_as_typed(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
@@ -41,9 +50,24 @@ class DefaultVerb(TyperGroup):
         return [*super().shell_complete(ctx, incomplete), *files]
 
 
+def _refuse_mistyped_verb(word: str, verbs: list[str]) -> None:
+    """Refuse a first word that names no file but is nearly a verb, or is the verb of another tool."""
+    if word.startswith("-") or any(c in word for c in "*?[./\\") or os.path.lexists(word):
+        return
+    from tconv.suggest import did_you_mean
+    from tconv.vocabulary import VERBS
+
+    meant = VERBS.get(word.lower(), "")
+    if meant.startswith("-"):
+        hint = f"write tconv {meant}"
+    else:
+        hint = did_you_mean(meant or word, verbs).replace("did you mean", "did you mean the verb")
+    if hint:
+        raise UsageError("there is no such file or folder", remedy=hint, file=word)
+
+
 app = typer.Typer(
     cls=DefaultVerb,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # a help that is read through pipes as well, in half the time
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
@@ -63,26 +87,29 @@ def root(
     """Convert images, arrays and checkpoints into framework-ready tensors: exact, loud, lazy, fast.
 
     \b
-    tconv images/ --to float32 --normalize      images.safetensors: one tensor an image, in 0…1
-    tconv ckpt.pt --half                        ckpt.float16.pt: integers and structure stay
+    tconv images/ --to float32 --normalize    one tensor an image, in 0…1
+    tconv ckpt.pt --half                      ckpt.float16.pt; integers stay
     tconv model.pth --bf16 -o model.safetensors
-    tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW -o batch.npy
-    tconv images/ --step 'resize(256) | crop(224) | scale | permute(CHW)' -o batch.npy
-    tconv inspect ckpt.pt                       what is in it, from headers alone
+    tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
+        -o batch.npy
+    tconv images/ --step 'resize(256) | crop(224) | scale' -o batch.npy
+    tconv inspect ckpt.pt                     what is in it, from headers alone
 
     \b
     Main options of a conversion (tconv convert --help has all of them):
-      --to DTYPE, --half, --bf16, --float …     cast
-      --normalize, --stats imagenet             to 0…1, then (x - mean) / std
-      --resize 224, --layout CHW                size and axes of images
-      --step 'STEP | STEP', --pipeline NAME     the same and more, in your own order
-      -o PATH, --force                          where to, and replace what is there
-      -n, --dry-run                             the whole plan, from headers alone
+      --to DTYPE, --half, --bf16, --float …   cast
+      --normalize, --stats imagenet           to 0…1, then (x - mean) / std
+      --resize 224, --layout CHW              size and axes of images
+      --step 'STEP | STEP', --pipeline NAME   the same, in your own order
+      -o PATH, --force                        where to; replace what is there
+      -n, --dry-run                           the whole plan, without values
     """
 
 
-for _module in (convert, inspect, formats, steps, pipelines):
+for _module in (convert, inspect, check, diff, formats, steps, pipelines):
     _module.register(app)
+for _command in app.registered_commands:
+    _command.cls = Verb
 
 
 class Terminated(BaseException):
@@ -102,10 +129,11 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _terminate)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="surrogateescape")  # a path of any bytes is printed as just these
     code = run(sys.argv[1:])
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BrokenPipeError):  # the reader has gone (`| head`), which is its business
-            stream.flush()
+    with contextlib.suppress(OSError):
+        sys.stderr.flush()
     # All files are closed and all threads joined: taking the interpreter apart would only cost time.
     os._exit(code)
 
@@ -115,6 +143,7 @@ def run(argv: list[str]) -> int:
     debug = "--debug" in argv
     try:
         result = typer.main.get_command(app).main(args=argv, prog_name="tconv", standalone_mode=False)
+        sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TconvError as problem:
         return _fail(str(problem), problem.exit_code, debug)
@@ -122,16 +151,15 @@ def run(argv: list[str]) -> int:
         return 128 + signalled.number
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        return 0
+    except (BrokenPipeError, SystemExit):  # typer makes the one of the other
+        return 0  # the reader has gone (`| head`), which is its business
     except OSError as problem:
-        place = f"{problem.filename}: " if problem.filename else ""
-        return _fail(f"{place}{problem.strerror or problem}", 1, debug)
+        return _fail(f"{problem.filename or 'standard output'}: {problem.strerror or problem}", 1, debug)
     except MemoryError:
         return _fail("out of memory; --workers 1 and a smaller --max-memory need less", 1, debug)
     except Exception as problem:
         if hasattr(problem, "format_message"):  # an error of the command line, found by typer
-            return _fail(f"{problem.format_message()} (see --help)", getattr(problem, "exit_code", 2), debug)
+            return _fail(_wrong_command(problem), getattr(problem, "exit_code", WRONG), debug)
         what = f"{type(problem).__name__}: {problem}".splitlines()[0]
         return _fail(f"internal error, please report it: {what} (--debug shows where)", 1, debug)
 
@@ -141,6 +169,23 @@ def _fail(text: str, code: int, debug: bool) -> int:
         import traceback
 
         traceback.print_exc()
-    for line in text.splitlines() or [""]:
-        sys.stderr.write(f"tconv: {line}\n")
+    console.fail(text)
     return code
+
+
+def _wrong_command(problem: Any) -> str:
+    """What typer found wrong with a command; for an option that there is not, the one that was meant."""
+    context = getattr(problem, "ctx", None)
+    help_ = f"see {context.command_path} --help" if context else "see tconv --help"
+    unknown = getattr(problem, "option_name", None)
+    if unknown is None or not hasattr(problem, "possibilities"):
+        return f"{problem.format_message().rstrip('.')}; {help_}"
+    from tconv.suggest import nearest
+    from tconv.vocabulary import OPTIONS
+
+    if unknown in OPTIONS:
+        return f"there is no option {unknown}; it is {OPTIONS[unknown]} here"
+    names = [name for param in context.command.get_params(context) for name in param.opts] if context else []
+    near = nearest(unknown.lstrip("-"), [name[2:] for name in names if name.startswith("--")])
+    hint = f"did you mean {' or '.join(f'--{name}' for name in near)}?" if near else help_
+    return f"there is no option {printable(unknown)}; {hint}"

@@ -1,12 +1,14 @@
-"""What a person reads while tconv works: notes and progress, all of it on stderr."""
+"""What a person reads while tconv works: notes, errors and progress, all of it on stderr."""
 
 from __future__ import annotations
 
+import os
+import re
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from tconv.errors import printable
@@ -16,20 +18,62 @@ if TYPE_CHECKING:
 
 PATIENCE = 0.7  # seconds before progress shows: a short job needs none
 INTERVAL = 10.0  # seconds between plain lines where stderr is no terminal
+ALIKE = 20  # notes of one kind that are shown unless --verbose asks for all
+
+_VALUE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
 
 class Console:
-    """Notes and warnings on stderr, one line each; ``quiet`` drops them; ``verbose`` asks for the plan too."""
+    """Notes on stderr, one line each; ``quiet`` drops them, ``verbose`` shows all of them and asks for the plan too.
+
+    As a context it tells in the end how many notes were left out because there were many of their kind.
+    """
 
     def __init__(self, *, quiet: bool, verbose: bool) -> None:
         self.quiet = quiet
         self.verbose = verbose
         self.before = _nothing  # called before a line is written, so that it does not run into live progress
+        self._first: dict[str, str] = {}  # of each kind of note
+        self._count: dict[str, int] = {}
 
     def note(self, text: str) -> None:
+        # What differs is where it is (before the last colon) and how much it is.
+        kind = _VALUE.sub("#", text.rpartition(": ")[2])
+        self._first.setdefault(kind, text)
+        self._count[kind] = self._count.get(kind, 0) + 1
+        if self.verbose or self._count[kind] <= ALIKE:
+            self._write(text)
+
+    def __enter__(self) -> Console:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for kind, count in self._count.items() if not self.verbose else ():
+            if count > ALIKE:
+                self._write(f"… and {count - ALIKE} more like “{self._first[kind]}” (-v shows all)")
+
+    def _write(self, text: str) -> None:
         if not self.quiet:
             self.before()
-            sys.stderr.write(f"{printable(text)}\n")
+            _stderr(printable(text))
+
+
+def _stderr(line: str) -> None:
+    """A line for a person. Where nobody can read it any more (a pipe that was closed), the work goes on."""
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+
+
+def fail(text: str) -> None:
+    """An error, every line of it marked as tconv's; the mark stands out on a terminal that shows colours."""
+    mark = "\x1b[1;31mtconv:\x1b[0m" if _in_colours() else "tconv:"
+    for line in text.splitlines() or [""]:
+        _stderr(f"{mark} {line}")
+
+
+def _in_colours() -> bool:
+    """As https://no-color.org has it."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def _nothing() -> None: ...

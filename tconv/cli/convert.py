@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
-from typer.core import TyperCommand
 
 from tconv.cli import options as o
-from tconv.errors import UsageError
+from tconv.errors import UsageError, raise_all
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
     from tconv.pipeline import Sugar
     from tconv.planner import Plan
     from tconv.request import Request
-    from tconv.tensor import Range, Step
-
-
-class Panels(TyperCommand):
-    """A command whose help shows its options in groups."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
-            if record is not None:
-                groups.setdefault(getattr(param, "rich_help_panel", None) or "Other", []).append(record)
-        for title, records in groups.items():
-            with formatter.section(title):
-                formatter.write_dl(records)
+    from tconv.tensor import Step
 
 
 SKIPPED = 3  # the exit code when inputs were left out, as asked
@@ -53,6 +39,9 @@ def convert(
     long: o.Long = False,
     fields: o.Fields = None,
     on_overflow: o.OnOverflow = "error",
+    keep: o.Keep = None,
+    policy: o.PolicyName = None,
+    max_error: o.MaxError = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
     range_: o.RangeText = None,
@@ -67,6 +56,8 @@ def convert(
     stack: o.StackFlag = False,
     split: o.Split = False,
     force: o.Force = False,
+    report: o.Report = None,
+    verify: o.Verify = False,
     channels: o.Channels = "rgb",
     alpha: o.Alpha = "white",
     palette: o.Palette = "rgb",
@@ -86,22 +77,22 @@ def convert(
     \b
     tconv images/ --to float32 --normalize
     tconv ckpt.pt --half
-    tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW -o batch.npy
+    tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
+        -o batch.npy
 
-    Prints the path written, one line a target; all else goes to stderr. Exit 0: done, 1: refused or failed, 2: the
-    command is wrong, 3: done without the inputs that --on-bad skip left out, 130: interrupted.
+    Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
+    1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
+    130: interrupted.
     """
-    from tconv.cli import console
-    from tconv.pipeline import Sugar, steps_from_text
+    from tconv.cli import console, values
+    from tconv.pipeline import Sugar
     from tconv.request import Request
     from tconv.tensor import ReadOptions
 
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = _one_dtype([to, *(name for name, on in flags.items() if on)])
-    if fields is not None and to is None:
-        raise UsageError("--fields is for a cast", remedy="say which with --to")
-    sugar = Sugar(resize, normalize, stats, layout, to, stack, fields)
-    steps_from_text(sugar.chain())  # what is wrong with the parameters is wrong before any file is opened
+    sugar = Sugar(resize, normalize, stats, layout, to, stack)
+    _check(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     request = Request(
         inputs=tuple(inputs),
         output=output,
@@ -109,27 +100,36 @@ def convert(
         sugar=sugar,
         steps=_explicit(step or [], pipeline, sugar),
         read=ReadOptions(channels, alpha, palette, frames, not no_exif, max_pixels),
-        range=_range(range_) if range_ else None,
-        input_layout=_axes(input_layout) if input_layout else None,
+        range=values.interval(range_) if range_ is not None else None,
+        input_layout=values.axes(input_layout) if input_layout is not None else None,
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         select=select,
         all=all_,
+        fields=fields,
         strip_prefix=tuple(strip_prefix or ()),
         split=split,
         on_overflow=on_overflow,
+        keep=tuple(keep or ()),
+        policy=policy,
+        max_error=max_error,
+        report=Path(report) if report else None,
+        verify=verify,
         on_bad=on_bad,
         workers=workers,
-        max_memory=_size(max_memory),
+        max_memory=values.size(max_memory),
         force=force,
     )
-    terminal = console.Console(quiet=quiet, verbose=verbose)
-    if dry_run:
-        return _dry_run(request, terminal)
+    with console.Console(quiet=quiet, verbose=verbose) as terminal:
+        return _dry_run(request, terminal) if dry_run else _run(request, terminal)
+
+
+def _run(request: Request, terminal: Console) -> int:
+    from tconv.cli.console import progress
     from tconv.job import convert as run
 
-    with console.progress(terminal) as progress:
-        result = run(request, progress, terminal.note, lambda planned: _tell(planned, terminal))
+    with progress(terminal) as shown:
+        result = run(request, shown, terminal.note, lambda planned: _tell(planned, terminal))
     for problem in result.skipped:
         terminal.note(f"skipped: {problem}")
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
@@ -137,11 +137,25 @@ def convert(
 
 
 def _tell(planned: Plan, terminal: Console) -> None:
-    """The plan, for who wants to know what is being done."""
+    """What of the options has no effect, and the plan for who wants to know what is being done."""
     from tconv.cli.plan import lines
 
+    for text in _idle_options(planned):
+        terminal.note(text)
     for line in lines(planned) if terminal.verbose else ():
         terminal.note(line)
+
+
+def _idle_options(planned: Plan) -> list[str]:
+    """A note on the options for images if no input is one."""
+    from tconv.tensor import ReadOptions
+
+    if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
+        return []
+    usual = asdict(ReadOptions())
+    given = [name for name, value in asdict(planned.request.read).items() if value != usual[name]]
+    names = ["--no-exif" if name == "exif" else f"--{name.replace('_', '-')}" for name in given]
+    return [f"no input is an image, so nothing comes of {' and '.join(names)}"] if names else []
 
 
 def _dry_run(request: Request, terminal: Console) -> int:
@@ -152,9 +166,12 @@ def _dry_run(request: Request, terminal: Console) -> int:
     planned = plan(request, Silent(), {})
     for text in planned.notes:
         terminal.note(text)
+    for text in _idle_options(planned):
+        terminal.note(text)
     for problem in planned.skipped:
         terminal.note(f"skipped: {problem}")
     sys.stdout.write("".join(f"{line}\n" for line in lines(planned)))
+    raise_all(planned.in_the_way)  # what a run would say first
     return SKIPPED if planned.skipped else 0
 
 
@@ -169,13 +186,49 @@ def _one_dtype(named: list[str | None]) -> str | None:
     return names[0] if names else None
 
 
+_OPTIONS = {  # for each step that an option stands for, the option and how it is written
+    "resize": ("--resize", "--resize 224 for the shorter side, --resize 256x192 for height x width"),
+    "normalize": ("--stats", "--stats imagenet, --stats 0.5/0.5 (MEAN/STD), --stats 0.4,0.5,0.6/0.2,0.2,0.2"),
+    "permute": ("--layout", "--layout CHW, --layout NCHW; by numbers it is --step 'permute(2, 0, 1)'"),
+}
+
+
+def _check(sugar: Sugar, input_layout: str) -> None:
+    """Refuse options that stand for wrong steps, in the words of the options."""
+    from tconv.pipeline import steps_from_text
+
+    layout = (sugar.layout or "").upper()
+    if "B" in layout and "B" not in input_layout.upper():
+        raise UsageError("the axis of a batch is called N", remedy=f"write {layout.replace('B', 'N')}", step="--layout")
+    if sugar.stats and re.fullmatch(r"[-+0-9.,eE ]+", sugar.stats):
+        alone = f"--stats {sugar.stats}"
+        raise UsageError("it takes mean and std", remedy="write MEAN/STD, as in --stats 0.5/0.5", step=alone)
+    given = {"resize": sugar.resize, "normalize": sugar.stats, "permute": sugar.layout}
+    for text in sugar.chain():
+        name = text.partition("(")[0]
+        try:
+            steps_from_text([text])
+        except UsageError as problem:
+            if name not in _OPTIONS:
+                raise
+            option, example = _OPTIONS[name]
+            typed = f"{option} {given[name] or repr(given[name])}"
+            of_steps = not problem.remedy or f"{name}(" in problem.remedy
+            remedy = f"for example {example}" if of_steps else problem.remedy
+            raise UsageError(problem.reason, remedy=remedy, step=typed) from None
+
+
 def _explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:
     """The steps of --step or --pipeline, which the options that stand for steps cannot be mixed with."""
-    from tconv.pipeline import recipe, steps_from_text
+    from tconv.pipeline import steps_from_text
 
     if texts and pipeline:
         raise UsageError("--step and --pipeline exclude each other", remedy="put the steps into the YAML file")
-    steps = steps_from_text(texts) if texts else list(recipe(pipeline).steps) if pipeline else []
+    steps = steps_from_text(texts) if texts else []
+    if pipeline is not None:
+        from tconv.recipes import recipe
+
+        steps = list(recipe(pipeline).steps)
     if steps and sugar.given():
         words = " ".join(f"--step '{text}'" for text in (*sugar.chain(), *map(str, steps)))
         raise UsageError(
@@ -185,31 +238,5 @@ def _explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Ste
     return tuple(steps)
 
 
-def _range(text: str) -> Range:
-    try:
-        lo, hi = (float(part) for part in text.split(","))
-    except ValueError:
-        raise UsageError(f"--range {text!r} is not LO,HI", remedy="for example --range 0,255") from None
-    if not (math.isfinite(lo) and math.isfinite(hi) and lo < hi):
-        raise UsageError(f"--range {text!r}: LO must be less than HI, both finite")
-    return lo, hi
-
-
-def _axes(text: str) -> str:
-    axes = text.upper()
-    if not axes.isalpha() or len(set(axes)) < len(axes):
-        raise UsageError(f"--input-layout {text!r} is no list of axes", remedy="for example HWC, CHW or NHWC")
-    return axes
-
-
-def _size(text: str) -> int:
-    """Bytes from ``500MB``, ``2G``, ``1GiB``."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B?", text.strip().upper())
-    if match is None or not float(match[1]):
-        raise UsageError(f"--max-memory {text!r} is no size", remedy="for example 500MB or 2GB")
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " KMGT".index(match[2] or " "))
-
-
 def register(app: typer.Typer) -> None:
-    app.command(cls=Panels)(convert)
+    app.command()(convert)

@@ -1,4 +1,4 @@
-"""``tconv inspect PATH...``: what is in files, from headers alone."""
+"""``tconv inspect PATH...``: what is in files, from headers alone, and what the values are like."""
 
 from __future__ import annotations
 
@@ -7,79 +7,112 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tconv.cli import complete, reading, values
+from tconv.errors import UsageError
+
 if TYPE_CHECKING:
-    from tconv.tensor import Spec
+    from tconv.cli.console import Console
+    from tconv.cli.listing import File
+    from tconv.errors import TconvError
+
+BY_WORD = ("name", "dtype", "shape")
+BY_SIZE = ("bytes", "min", "max", "mean", "nan", "inf", "zeros")
+SORTS = (*BY_WORD, *BY_SIZE)
 
 
 def inspect(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Files, folders or globs.", show_default=False)],
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="GLOB", help="Tensors whose name matches; repeatable.", show_default=False),
+    read_values: Annotated[
+        bool, typer.Option("--values", help="Read the values too, and tell what they are like.", show_default=False)
+    ] = False,
+    as_json: reading.Json = False,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort",
+            metavar="COLUMN",
+            help=f"By {', '.join(SORTS)}; numbers from the largest down.",
+            show_default=False,
+            callback=values.one_of(*SORTS),
+            autocompletion=complete.words(*SORTS),
+        ),
     ] = None,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="A traceback with errors.", show_default=False)
-    ] = False,  # the root looks for it
+    only: reading.Only = None,
+    skip: reading.Skip = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="No notes on stderr.", show_default=False)] = False,
+    debug: reading.Debug = False,  # the root looks for it
 ) -> int:
-    """List the tensors in files, from headers alone.
+    """List what is in files: names, dtypes, shapes, values.
 
-    Name, dtype, shape, axes, device tag, bytes; which share their storage, which require gradients.
-
+    \b
     tconv inspect ckpt.pt
+    tconv inspect model.safetensors --only 'layers.0.*' --sort bytes
+    tconv inspect ckpt.pt --values --sort nan         which one has the NaN?
+    tconv inspect images/ --json | jq '.files[].tensors[].shape'
 
-    tconv inspect model.safetensors --only 'layers.0.*'
+    The name of each tensor, its dtype, shape, axes, device tag and bytes; without --values only headers are read. Of
+    checkpoints it also tells what requires gradients, and which tensors are the same as another one or a part of it;
+    totals count shared bytes once.
+
+    --values adds the smallest and the largest value, the mean, the quantiles 1%, 50% and 99%, how many values are NaN,
+    infinite and zero, and a row of bars: how the values are spread from the smallest to the largest. All but the counts
+    is of the finite values, and of complex numbers it is the magnitude. Quantiles and bars are exact for dtypes of up
+    to 16 bits and for up to 65,536 values; beyond that each value counts as one that is within 0.4% of it. Memory does
+    not grow with the tensors, but for what decodes whole (images, deflated .npz).
+
+    \b
+    --json prints one object:
+      files: a list of {path, format, kind, tensors}; kind: weights or data
+        tensors: a list of {name, dtype, shape, axes, range, device, bytes,
+          requires_grad, shares, values}
+          axes, range: null where unknown
+          shares: null, or {how: same or part, of: the name of another tensor}
+          values: null without --values, else {of: values or magnitudes, count,
+            nan, inf, zeros, min, max, mean, quantiles: {1%, 50%, 99%}, spread:
+            16 counts, exact: whether quantiles and spread are}
+            min to spread: null where no value is finite
+      totals: {tensors, bytes, dtypes: {name: {tensors, bytes}}}
+
+    Exit 0: done, 1: something could not be read, 2: the command is wrong.
     """
-    from tconv import registry, selection
-    from tconv.errors import TconvError, raise_all
-    from tconv.inputs import find
-    from tconv.tensor import ReadOptions
+    from tconv.cli import console, listing
+    from tconv.errors import raise_all
 
-    found = find(paths)
-    problems: list[TconvError] = list(found.failures)
-    for text in found.notes:
-        sys.stderr.write(f"{text}\n")
-    for one in found.inputs:
-        try:
-            stream = registry.reader(one.format)(one.path, one.name, ReadOptions(channels="keep", frames="all"))
-            stream = selection.matching(stream, only or [], [])
-        except TconvError as problem:
-            problems.append(problem.at(file=one.path))
-            continue
-        except OSError as problem:
-            problems.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
-            continue
-        _print(f"{one.path}: {one.format.title}", [t.spec for t in stream.tensors])
-        for text in stream.notes:
-            sys.stderr.write(f"{text}\n")
+    if sort in BY_SIZE[1:] and not read_values:
+        raise UsageError(f"--sort {sort} needs the values", remedy="add --values")
+    with console.Console(quiet=quiet, verbose=False) as terminal:
+        opened, problems = reading.read(paths, only or [], skip or [], terminal)
+        files = [listing.rows(one) for one in opened]
+        if read_values:
+            problems += _measure(files, terminal)
+    if sort:
+        files = listing.arrange(files, sort, descending=sort in BY_SIZE)
+    if as_json:
+        reading.say_json(listing.as_json(files))
+    else:
+        for line in listing.lines(files, read_values):
+            reading.say(line)
     sys.stdout.flush()
     raise_all(problems)
     return 0
 
 
-def _print(title: str, specs: list[Spec]) -> None:
-    from tconv.cli.console import human
-    from tconv.cli.plan import shape
-    from tconv.cli.table import table
+def _measure(files: list[File], terminal: Console) -> list[TconvError]:
+    """Give each row its summary; an alias has that of the tensor whose bytes it has."""
+    from tconv.cli.console import progress
+    from tconv.measure.survey import survey
 
-    rows = [[s.name, str(s.dtype), shape(s.shape), s.axes or "", s.device, f"{s.nbytes:,}", _marks(s)] for s in specs]
-    header = ["name", "dtype", "shape", "axes", "device", "bytes", ""]
-    kept = [n for n, title in enumerate(header) if n in (0, 1, 2, 5) or _tells(n, [r[n] for r in rows])]
-    lines = table([header[n] for n in kept], [[r[n] for n in kept] for r in rows], right=[kept.index(5)])
-    total = sum(s.nbytes for s in specs if s.alias_of is None)
-    count = f"{len(specs):,} tensor{'s' * (len(specs) != 1)}"
-    sys.stdout.write("\n".join([title, *(f"  {line}" for line in lines), f"  {count}, {human(total)}", ""]))
-
-
-def _tells(column: int, cells: list[str]) -> bool:
-    """Whether a column says anything: a device column of nothing but cpu does not."""
-    return any(c and not (column == 4 and c == "cpu") for c in cells)
-
-
-def _marks(spec: Spec) -> str:
-    marks = ["same as " + spec.alias_of] if spec.alias_of else []
-    if spec.attrs.get("requires_grad"):
-        marks.append("requires_grad")
-    return ", ".join(marks)
+    rows = [row for file in files for row in file.rows]
+    own = [row for row in rows if row.spec.alias_of is None]
+    with progress(terminal) as shown:
+        summaries, problems = survey([row.tensor for row in own], shown)
+    for row, summary in zip(own, summaries, strict=True):
+        row.summary = summary
+    for file in files:
+        known = {row.spec.name: row.summary for row in file.rows}
+        for row in file.rows:
+            row.summary = known[row.spec.alias_of or row.spec.name]
+    return problems
 
 
 def register(app: typer.Typer) -> None:

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from tconv.cli import complete, values
+
 STEPS = "Conversion, in this order"
 VALUES = "What the values are"
 NAMES = "Which tensors"
@@ -18,9 +20,16 @@ def _option(panel: str, text: str, *names: str, metavar: str | None = None, **mo
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, **more)
 
 
+def _choice(panel: str, text: str, name: str, *words: str) -> Any:
+    checked = values.one_of(*words)
+    return _option(panel, text, name, metavar="|".join(words), callback=checked, autocompletion=complete.words(*words))
+
+
 def _flag(panel: str, text: str, *names: str) -> Any:
     return _option(panel, text, *names, metavar="")
 
+
+_AXES = complete.words("CHW", "HWC", "NCHW", "NHWC", "HW", "NHW")
 
 Inputs = Annotated[
     list[str],
@@ -33,10 +42,22 @@ Resize = Annotated[
 Normalize = Annotated[bool, _flag(STEPS, "Scale the known range of the values to 0…1.", "--normalize")]
 Stats = Annotated[
     str | None,
-    _option(STEPS, "(x - mean) / std: imagenet, clip, a file, or MEAN/STD.", "--stats", metavar="STATS"),
+    _option(
+        STEPS,
+        "(x - mean) / std: imagenet, clip, a file, or MEAN/STD.",
+        "--stats",
+        metavar="STATS",
+        autocompletion=complete.stats,
+    ),
 ]
-Layout = Annotated[str | None, _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES")]
-To = Annotated[str | None, _option(STEPS, "Cast to float32, bfloat16, uint8 …", "--to", metavar="DTYPE")]
+Layout = Annotated[
+    str | None,
+    _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES", autocompletion=_AXES),
+]
+To = Annotated[
+    str | None,
+    _option(STEPS, "Cast to float32, bfloat16, uint8 …", "--to", metavar="DTYPE", autocompletion=complete.dtypes),
+]
 Half = Annotated[bool, _flag(STEPS, "--to float16", "--half")]
 Bf16 = Annotated[bool, _flag(STEPS, "--to bfloat16", "--bf16")]
 Float = Annotated[bool, _flag(STEPS, "--to float32", "--float")]
@@ -44,27 +65,52 @@ Double = Annotated[bool, _flag(STEPS, "--to float64", "--double")]
 Int = Annotated[bool, _flag(STEPS, "--to int32", "--int")]
 Long = Annotated[bool, _flag(STEPS, "--to int64", "--long")]
 OnOverflow = Annotated[
-    Literal["error", "saturate", "inf"],
-    _option(STEPS, "What to do with values that do not fit (default: error).", "--on-overflow"),
+    Literal["error", "saturate", "inf", "keep"],
+    _choice(STEPS, "Values that do not fit (default: error).", "--on-overflow", "error", "saturate", "inf", "keep"),
+]
+Keep = Annotated[
+    list[str] | None,
+    _option(STEPS, "No cast for names that match, or one to DTYPE; repeatable.", "--keep", metavar="GLOB[=DTYPE]"),
+]
+PolicyName = Annotated[Literal["amp"] | None, _choice(STEPS, "Normalization layers are float32.", "--policy", "amp")]
+MaxError = Annotated[
+    float | None,
+    _option(STEPS, "No cast where a value would be off by more than this part of it.", "--max-error", metavar="REL"),
 ]
 Fields = Annotated[
     str | None,
-    _option(STEPS, "Integer fields of a container that become floats too.", "--fields", metavar="GLOB"),
+    _option(
+        STEPS,
+        "Integer fields of .npz and the like that arithmetic may change too ('': none).",
+        "--fields",
+        metavar="GLOB",
+    ),
 ]
 StepList = Annotated[
     list[str] | None,
     _option(
-        STEPS, "Instead of the above: a step, or several with | between; repeatable.", "--step", metavar="'STEP(…)'"
+        STEPS,
+        "Instead of the above: a step, or several with | between; repeatable.",
+        "--step",
+        metavar="'STEP(…)'",
+        autocompletion=complete.steps,
     ),
 ]
 PipelineName = Annotated[
     str | None,
-    _option(STEPS, "Instead of the above: a pipeline by name, or a .yaml file.", "--pipeline", metavar="NAME"),
+    _option(
+        STEPS,
+        "Instead of the above: a pipeline by name, or a .yaml file.",
+        "--pipeline",
+        metavar="NAME",
+        autocompletion=complete.pipelines,
+    ),
 ]
 
 RangeText = Annotated[str | None, _option(VALUES, "The interval in which the values lie.", "--range", metavar="LO,HI")]
 InputLayout = Annotated[
-    str | None, _option(VALUES, "Axes of the input arrays: HWC, NCHW …", "--input-layout", metavar="AXES")
+    str | None,
+    _option(VALUES, "Axes of the input arrays: HWC, NCHW …", "--input-layout", metavar="AXES", autocompletion=_AXES),
 ]
 
 Only = Annotated[list[str] | None, _option(NAMES, "Those whose name matches; repeatable.", "--only", metavar="GLOB")]
@@ -80,29 +126,49 @@ Out = Annotated[
     str | None,
     _option(OUTPUT, "A file, whose suffix picks the format, or a folder/.", "-o", "--output", metavar="PATH"),
 ]
-FormatName = Annotated[str | None, _option(OUTPUT, "npy, npz, safetensors or pt.", "--format", metavar="NAME")]
+FormatName = Annotated[
+    str | None,
+    _option(OUTPUT, "npy, npz, safetensors or pt.", "--format", metavar="NAME", autocompletion=complete.formats),
+]
 StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
 Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
 Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
 
+Report = Annotated[
+    str | None, _option(OUTPUT, "What was done, and what each cast lost.", "--report", metavar="FILE.json")
+]
+Verify = Annotated[bool, _flag(OUTPUT, "Read again what was written, and compare.", "--verify")]
+
 Channels = Annotated[
-    Literal["rgb", "bgr", "gray", "rgba", "keep"], _option(IMAGES, "Channels of the result (rgb).", "--channels")
+    Literal["rgb", "bgr", "gray", "rgba", "keep"],
+    _choice(IMAGES, "Channels of the result (rgb).", "--channels", "rgb", "bgr", "gray", "rgba", "keep"),
 ]
 Alpha = Annotated[
-    Literal["white", "black", "drop"], _option(IMAGES, "Blend over white (default) or black, or drop.", "--alpha")
+    Literal["white", "black", "drop"],
+    _choice(IMAGES, "Blend over white (default) or black, or drop.", "--alpha", "white", "black", "drop"),
 ]
-Palette = Annotated[Literal["rgb", "index"], _option(IMAGES, "Colours (default), or the indices.", "--palette")]
-Frames = Annotated[Literal["first", "all"], _option(IMAGES, "Of animations and multi-page files (first).", "--frames")]
+Palette = Annotated[
+    Literal["rgb", "index"], _choice(IMAGES, "Colours (default), or the indices.", "--palette", "rgb", "index")
+]
+Frames = Annotated[
+    Literal["first", "all"],
+    _choice(IMAGES, "Of animations and multi-page files (first).", "--frames", "first", "all"),
+]
 NoExif = Annotated[bool, _flag(IMAGES, "Pixels as stored, not turned upright.", "--no-exif")]
 MaxPixels = Annotated[
-    int | None, _option(IMAGES, "Refuse larger images (89478485).", "--max-pixels", metavar="N", min=1)
+    int | None,
+    _option(IMAGES, "Refuse larger images (89478485).", "--max-pixels", metavar="N", callback=values.whole(1, 10**15)),
 ]
 
 DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 OnBad = Annotated[
-    Literal["error", "skip"], _option(RUNNING, "Broken inputs: stop (default), or leave out and exit 3.", "--on-bad")
+    Literal["error", "skip"],
+    _choice(RUNNING, "Broken inputs: stop (default), or leave out and exit 3.", "--on-bad", "error", "skip"),
 ]
-Workers = Annotated[int | None, _option(RUNNING, "Threads (one a core).", "-j", "--workers", metavar="N", min=1)]
+Workers = Annotated[
+    int | None,
+    _option(RUNNING, "Threads (one a core).", "-j", "--workers", metavar="N", callback=values.whole(1, 256)),
+]
 MaxMemory = Annotated[str, _option(RUNNING, "For the values under way (1GB).", "--max-memory", metavar="SIZE")]
 Quiet = Annotated[bool, _flag(RUNNING, "Only errors on stderr.", "-q", "--quiet")]
 Verbose = Annotated[bool, _flag(RUNNING, "The plan too: every tensor, before and after.", "-v", "--verbose")]

@@ -1,10 +1,10 @@
-"""``tconv steps``: the links of a chain, with their parameters."""
+"""``tconv steps``: the links of a chain, with their parameters and examples, and the dtypes."""
 
 from __future__ import annotations
 
 import dataclasses
-import inspect as python_inspect
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import typer
@@ -13,19 +13,46 @@ import typer
 def steps() -> None:
     """List the steps of a chain, with parameters."""
     from tconv import registry
-    from tconv.cli.table import table
+    from tconv.cli import blocks
 
-    rows = []
-    for name in registry.STEPS:
-        cls: Any = registry.step(name)
-        parameters = ", ".join(_parameter(f) for f in dataclasses.fields(cls))
-        summary = (python_inspect.getdoc(cls) or "").split("\n\n")[0]
-        rows.append([f"{name}({parameters})" if parameters else name, " ".join(summary.split())])
-    sys.stdout.write("".join(f"{line}\n" for line in table(["step", "what it does"], rows)))
+    blocks.write([*(_entry(registry.step(name)) for name in sorted(registry.STEPS)), ("dtypes", [_dtypes()])])
+
+
+def _entry(step: Any) -> tuple[str, list[str]]:
+    """A step as it is called; what its module is for; what its class says first; the words it knows; examples."""
+    parameters = ", ".join(_parameter(f) for f in dataclasses.fields(step))
+    purpose = _first(sys.modules[step.__module__]).partition(": ")[2]
+    words = (f"{name}: {', '.join(choices)}" for name, choices in step.choices.items())
+    return f"{step.name}({parameters})", [
+        purpose[:1].upper() + purpose[1:],
+        _first(step),
+        *words,
+        f"for example {step.usage}",
+    ]
+
+
+def _first(documented: Any) -> str:
+    """The first paragraph of a docstring, on one line."""
+    return " ".join((documented.__doc__ or "").split("\n\n")[0].replace("``", "").split())
 
 
 def _parameter(field: dataclasses.Field[Any]) -> str:
-    return field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default}"
+    if field.default is dataclasses.MISSING:
+        return field.name
+    return f"{field.name}=…" if field.default in (None, ()) else f"{field.name}={field.default}"
+
+
+def _dtypes() -> str:
+    """Every dtype that there are casts to, and what else it is called."""
+    from tconv.dtypes import ALIASES, DTYPES
+
+    def names() -> Iterator[str]:
+        for name, dtype in DTYPES.items():
+            others = [alias for alias, meant in ALIASES.items() if meant == name]
+            if dtype.bits >= 8:
+                yield f"{name} ({', '.join(others)})" if others else name
+
+    return "; ".join(names())
 
 
 def register(app: typer.Typer) -> None:

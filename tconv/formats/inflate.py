@@ -20,11 +20,16 @@ class Inflated(RawIOBase):
     """
 
     def __init__(self, file: RawIOBase, start: int, compressed: int) -> None:
-        file.seek(start)
-        self._file = file
+        self._next_at = start
         self._left = compressed
+        self.resume(file)
         self._engine = zlib.decompressobj(-zlib.MAX_WBITS)
         self.crc = 0
+
+    def resume(self, file: RawIOBase) -> None:
+        """Go on where it was, with the file opened again."""
+        file.seek(self._next_at)
+        self._file = file
 
     def readable(self) -> bool:
         return True
@@ -48,4 +53,5 @@ class Inflated(RawIOBase):
     def _next(self) -> bytes:
         data = self._file.read(min(CHUNK, self._left)) or b""
         self._left -= len(data)
+        self._next_at += len(data)
         return data

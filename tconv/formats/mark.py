@@ -2,9 +2,10 @@
 
 It is one string of JSON under the key ``tconv``::
 
-    {"kind": "data", "axes": "HWC", "range": [0, 255]}
+    {"kind": "data", "axes": "HWC", "range": [0, 255], "channels": "BGR"}
 
-``axes`` and ``range`` hold for all tensors, or are maps from the tensors' names where they differ.
+``axes``, ``range`` and ``channels`` (there unless it is RGB) hold for all tensors, or are maps from the tensors' names
+where they differ.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tconv.tensor import Extra, Range, Spec
+from tconv.tensor import NO_ATTRS, Extra, Range, Spec
 
 KEY = "tconv"
+FRAMEWORK = "format"  # where the safetensors library notes for which framework weights were written
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +35,11 @@ def put_on(extra: Extra, specs: Sequence[Spec]) -> dict[str, str]:
     """The metadata to write: of data with the mark, of weights with their framework."""
     metadata = {key: value for key, value in extra.metadata.items() if key != KEY}
     if extra.kind == "weights":
-        return metadata if "format" in metadata else metadata | {"format": "pt"}
+        return metadata if FRAMEWORK in metadata else metadata | {FRAMEWORK: "pt"}
     axes = {spec.name: spec.axes for spec in specs}
     ranges = {spec.name: _finite(spec.range) for spec in specs}
-    fields = {"kind": "data", "axes": _shared(axes), "range": _shared(ranges)}
+    orders = {spec.name: spec.attrs.get("channels") for spec in specs}
+    fields = {"kind": "data", "axes": _shared(axes), "range": _shared(ranges), "channels": _shared(orders)}
     text = json.dumps({k: v for k, v in fields.items() if v is not None}, ensure_ascii=False)
     return metadata | {KEY: text}
 
@@ -51,9 +54,14 @@ def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked
         found = json.loads(metadata[KEY])
         if found["kind"] != "data":
             raise ValueError
-        axes, ranges = found.get("axes"), found.get("range")
+        axes, ranges, orders = found.get("axes"), found.get("range"), found.get("channels")
         marked = [
-            replace(spec, axes=_axes(_of(axes, spec.name), spec), range=_range(_of(ranges, spec.name)))
+            replace(
+                spec,
+                axes=_axes(_of(axes, spec.name), spec),
+                range=_range(_of(ranges, spec.name)),
+                attrs=_order(_of(orders, spec.name)),
+            )
             for spec in specs
         ]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -79,6 +87,12 @@ def _axes(value: Any, spec: Spec) -> str | None:
     if value is not None and (not isinstance(value, str) or len(value) != len(spec.shape)):
         raise ValueError
     return value
+
+
+def _order(value: Any) -> Mapping[str, Any]:
+    if value not in (None, "BGR"):
+        raise ValueError
+    return {"channels": value} if value else NO_ATTRS
 
 
 def _range(value: Any) -> Range | None:

@@ -6,6 +6,7 @@ import ast
 import io
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import RawIOBase
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from tconv.dtypes import DTYPES, DType
-from tconv.errors import TconvError
+from tconv.errors import NotTensor, TconvError
 from tconv.formats.flat import check_dtypes, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import RawSource, check_length, checked_bytes, file_size, opened, take, truncated
@@ -106,11 +107,13 @@ def _literal(text: str) -> dict[str, Any]:
     if len(text) > MAX_LITERAL:
         raise TconvError(f"a header of {len(text):,} characters, too large to be parsed safely")
     try:
-        try:
-            value = ast.literal_eval(text)
-        except SyntaxError:
-            value = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text))  # Python 2 wrote long integers so
-    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as problem:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", SyntaxWarning)  # it is nobody's code
+            try:
+                value = ast.literal_eval(text)
+            except SyntaxError:
+                value = ast.literal_eval(re.sub(r"(?<=\d)L\b", "", text))  # Python 2 wrote long integers so
+    except (SyntaxError, SyntaxWarning, ValueError, TypeError, MemoryError, RecursionError) as problem:
         raise TconvError("a broken header: not the literal of a dictionary") from problem
     if not isinstance(value, dict) or value.keys() != {"descr", "fortran_order", "shape"}:
         raise TconvError("a broken header: it must have descr, fortran_order and shape, and nothing else")
@@ -135,21 +138,21 @@ def _element_type(descr: object) -> tuple[DType, bool]:
 def _no_tensor(kind: str, descr: str) -> TconvError:
     """Why an array of that kind is refused, and what to do about it."""
     if kind == "O":
-        return TconvError(
+        return NotTensor(
             "the array holds Python objects (dtype object): reading it would need pickle, which executes code",
             remedy="save its numbers as plain arrays",
         )
     if kind in "USa":
-        return TconvError(f"an array of text (dtype {descr}) is no tensor", remedy="save it as numbers")
+        return NotTensor(f"an array of text (dtype {descr}) is no tensor", remedy="save it as numbers")
     if kind in "Mm":
-        return TconvError(f"an array of dates or times (dtype {descr}) is no tensor", remedy="save its .view('int64')")
+        return NotTensor(f"an array of dates or times (dtype {descr}) is no tensor", remedy="save its .view('int64')")
     if kind == "V":
-        return TconvError(
+        return NotTensor(
             f"the elements are bytes of unknown meaning (dtype {descr}), as when NumPy saves bfloat16 or float8",
             remedy="save it as float32, or as .safetensors",
         )
     if kind in "fc":
-        return TconvError(
+        return NotTensor(
             f"a float of a size that tensors do not have (dtype {descr}, as float128)",
             remedy="save it as float64 or complex128",
         )
@@ -160,7 +163,7 @@ def _refuse_fields(descr: Sequence[object]) -> NoReturn:
     names = [f[0][-1] if isinstance(f[0], tuple) and f[0] else f[0] for f in descr if isinstance(f, tuple) and f]
     named = [n for n in names if n != ""]  # a field without a name is padding
     shown = ", ".join(n if isinstance(n, str) and n.isprintable() else repr(n) for n in named)
-    raise TconvError(
+    raise NotTensor(
         f"a structured array with the fields {shown[:2000]} is no tensor",
         remedy="save each field as an array of its own, in an .npz",
     )
@@ -186,7 +189,7 @@ class NpyWriter(PositionalWriter):
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
         if len(specs) != 1:
-            raise TconvError(
+            raise NotTensor(
                 f"an .npy file holds one array, and there are {len(specs)}",
                 remedy="write .npz or .safetensors, or --stack",
             )

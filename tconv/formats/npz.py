@@ -12,33 +12,37 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tconv.errors import TconvError, raise_all
+from tconv.errors import NotTensor, TconvError, raise_all
 from tconv.formats import npy
 from tconv.formats.crc import PiecewiseCrc32
+from tconv.formats.deflated import Cursor, DeflatedSource, corrupt
 from tconv.formats.flat import check_dtypes, check_names, left_out
-from tconv.formats.inflate import Inflated
 from tconv.formats.positional import PositionalWriter
-from tconv.formats.raw import CHUNK, Around, check_length, fill, fill_from, opened, take, to_native
-from tconv.formats.unzip import Entry, entries
+from tconv.formats.raw import CHUNK, Around, check_length, fill, opened, take, to_native
+from tconv.formats.unzip import Entry, entries, surplus
 from tconv.formats.zip import directory, place
 from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
 
 if TYPE_CHECKING:
-    from tconv.dtypes import DType
     from tconv.ops import Array
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
-    """Its arrays, lazily, under the names that ``numpy.load`` gives them; the archive is refused if one of them is no
-    tensor. Other members are noted as ignored. What is read is checked against the checksums.
+    """Its arrays, lazily, under the names that ``numpy.load`` gives them. Members that hold no array are noted as
+    ignored. What is read is checked against the checksums.
     """
-    tensors, ignored, problems = list[Tensor](), list[str](), list[TconvError]()
+    tensors, ignored, problems, others = list[Tensor](), list[str](), list[TconvError](), list[NotTensor]()
     with opened(path) as file:
         members = entries(file)
+        more = surplus(file)
         _check_unique(members)
         for member in members:
             try:
                 found = _tensor(path, file, member)
+            except NotTensor as other:
+                other.at(file=path, tensor=_name(member))
+                others.append(other)
+                continue
             except TconvError as problem:
                 problems.append(problem.at(file=path, tensor=_name(member)))
                 continue
@@ -47,8 +51,10 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
             else:
                 tensors.append(found)
     raise_all(problems)
-    notes = (f"{path}: ignored {_listed(ignored)}, which hold no array",) if ignored else ()
-    return Stream(tuple(tensors), Extra("data"), notes)
+    notes = [f"{path}: ignored {_listed(ignored)}, which hold no array"] if ignored else []
+    if more:
+        notes.append(f"{path}: the {more:,} bytes after the end of the archive are ignored")
+    return Stream(tuple(tensors), Extra("data"), tuple(notes), tuple(others))
 
 
 def _name(member: Entry) -> str:
@@ -76,14 +82,12 @@ def _tensor(path: Path, file: RawIOBase, member: Entry) -> Tensor | None:
     check_length(layout.start + layout.nbytes, member.size)
     spec = layout.spec(_name(member))
     if member.deflated:
-        return Tensor(spec, DeflatedSource(path, layout, member))
+        order = None if layout.strides is None else tuple(reversed(range(len(layout.shape))))
+        cursor = Cursor(path, member)
+        return Tensor(spec, DeflatedSource(layout.dtype, layout.shape, cursor, layout.start, layout.swap, order))
     checksum = PiecewiseCrc32(member.size)
     checksum.add(0, take(member.content(file), layout.start))
     return Tensor(spec, StoredSource(layout.source(path, member.start), member, checksum))
-
-
-def _corrupt() -> TconvError:
-    return TconvError("the bytes are not those that were written (bad CRC-32)", remedy="fetch or write the file again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,50 +125,7 @@ class StoredSource(Around):
         if self.checksum.total is None:
             self.checksum.add(offset - self.member.start, out.view(np.uint8).data)
         if self.checksum.total not in (None, self.member.crc):
-            raise _corrupt()
-
-
-@dataclass(frozen=True, slots=True)
-class DeflatedSource:
-    """The elements of a deflated member: it decodes whole."""
-
-    path: Path
-    layout: npy.Layout
-    member: Entry
-
-    @property
-    def dtype(self) -> DType:
-        return self.layout.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.layout.shape
-
-    @property
-    def seekable(self) -> bool:
-        return False
-
-    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
-        size = self.layout.nbytes // self.dtype.itemsize
-        c_order = self.layout.strides is None
-        whole = out if out is not None and c_order and out.size == size else np.empty(size, self.dtype.numpy)
-        self._decode(whole)
-        to_native(whole, self.layout.swap)
-        if not c_order:
-            whole = whole.reshape(self.shape, order="F").reshape(-1)
-        if out is None:
-            return whole[lo:hi]
-        if out is not whole:
-            out[:] = whole[lo:hi]
-        return out
-
-    def _decode(self, out: Array) -> None:
-        with opened(self.path) as file:
-            content = Inflated(file, self.member.start, self.member.compressed)
-            take(content, self.layout.start)
-            fill_from(content, out, self.layout.start)
-            if content.read(1) or content.crc != self.member.crc:
-                raise _corrupt()
+            raise corrupt()
 
 
 class NpzWriter(PositionalWriter):

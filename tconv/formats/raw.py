@@ -6,7 +6,7 @@ import math
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tconv.errors import TconvError
+from tconv.formats import strided
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tconv.dtypes import DType
     from tconv.ops import Array
 
@@ -100,6 +103,11 @@ def checked_bytes(shape: tuple[int, ...], dtype: DType) -> int:
     return dtype.nbytes(math.prod(shape))
 
 
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How many elements apart neighbours along each axis lie in C order."""
+    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+
+
 def to_native(out: Array, swap: bool) -> None:
     """Bytes as they were read made values, in place: the byte order native, any non-zero bool True (which is 1)."""
     if swap:
@@ -107,27 +115,6 @@ def to_native(out: Array, swap: bool) -> None:
     if out.dtype == np.bool_:
         bits = out.view(np.uint8)
         np.minimum(bits, 1, out=bits)
-
-
-def gather(view: Array, lo: int, hi: int, out: Array) -> None:
-    """Elements [lo, hi), in C order, of an array of any strides into ``out``, which is flat; nothing else is copied."""
-    if lo == hi:
-        return
-    if view.ndim < 2:
-        out[:] = view.reshape(-1)[lo:hi]
-        return
-    row = math.prod(view.shape[1:])
-    first, last = -(-lo // row), hi // row  # the rows in [lo, hi) that are whole
-    if first > last:
-        gather(view[last], lo - last * row, hi - last * row, out)
-        return
-    head, body = first * row - lo, (last - first) * row
-    if head:
-        gather(view[first - 1], row - head, row, out[:head])
-    rows = view[first:last]
-    out[head : head + body].reshape(rows.shape)[...] = rows
-    if head + body < hi - lo:
-        gather(view[last], 0, hi - last * row, out[head + body :])
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +145,27 @@ class RawSource:
             if self.strides is None:
                 fill(file, self.offset + lo * self.dtype.itemsize, out)
             else:
-                gather(self._mapped(file, self.strides), lo, hi, out)
+                self._check_end(file, self.strides)
+                strided.read(file, self.offset, self.strides, self.shape, lo, out)
         to_native(out, self.swap)
         return out
 
-    def _mapped(self, file: RawIOBase, strides: tuple[int, ...]) -> Array:
-        """The array as a view of the mapped file, so that only what is asked for is read."""
-        dtype = self.dtype.numpy
+    def _check_end(self, file: RawIOBase, strides: tuple[int, ...]) -> None:
+        """What is mapped must be there: the file may have shrunk since its header was read."""
         extent = 1 + sum((n - 1) * s for n, s in zip(self.shape, strides, strict=True))
-        end, size = self.offset + extent * dtype.itemsize, file_size(file)
-        if size < end:  # it shrank since the header was read
+        end, size = self.offset + extent * self.dtype.itemsize, file_size(file)
+        if size < end:
             raise truncated(end, size)
-        flat = np.memmap(file, dtype, "r", self.offset, (extent,))
-        steps = [s * dtype.itemsize for s in strides]
-        return np.lib.stride_tricks.as_strided(flat, self.shape, steps, writeable=False)
+
+    @property
+    def scattered(self) -> bool:
+        return self.strides is not None
+
+    def permuted(self, perm: tuple[int, ...]) -> RawSource:
+        """The same elements with axis ``perm[i]`` as axis i."""
+        strides = c_strides(self.shape) if self.strides is None else self.strides
+        shape, turned = (tuple(values[p] for p in perm) for values in (self.shape, strides))
+        return replace(self, shape=shape, strides=turned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,3 +189,10 @@ class Around:
     @property
     def seekable(self) -> bool:
         return True
+
+    @property
+    def scattered(self) -> bool:
+        return self.elements.scattered
+
+    def permuted(self, perm: tuple[int, ...]) -> Self:
+        return replace(self, elements=self.elements.permuted(perm))

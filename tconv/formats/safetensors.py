@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from io import RawIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tconv.dtypes import DTYPES, DType
-from tconv.errors import TconvError, raise_all
+from tconv.errors import NotTensor, TconvError, raise_all
 from tconv.formats import mark
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter
@@ -48,7 +48,7 @@ _NAMES = {
 _DTYPES = {code: DTYPES[name] for code, name in _NAMES.items()}
 _CODES = {name: code for code, name in _NAMES.items()}
 _RANK = {name: rank for rank, name in enumerate(_CODES)}
-_KNOWN = ("F4", "F6_E2M3", "F6_E3M2", "F8_E8M0")  # to the library, and not to tconv
+_UNREAD = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}  # bits of the dtypes that only the library reads
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
@@ -56,17 +56,31 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
 
     They are weights, unless the file bears tconv's mark of data. Everything that the header says is checked: names
     are unique, dtypes known, sizes those of the shapes; the tensors fill the file without a hole or an overlap.
+    Tensors of a dtype that tconv does not read are among the stream's others.
     """
     with opened(path) as file:
         size = file_size(file)
         header, start = _header(file, size)
         metadata = _metadata(header.pop(METADATA, None))
-        specs, offsets = _tensors(header)
-        check_length(start + _end(specs, offsets), size)
-    found, notes = mark.take_off(metadata, specs)
-    sources = [RawSource(path, s.dtype, s.shape, start + o) for s, o in zip(specs, offsets, strict=True)]
+        entries = _entries(header)
+        check_length(start + _end(entries), size)
+        known = [(entry, Spec(entry.name, entry.dtype, entry.shape)) for entry in entries if entry.dtype]
+        check_names([spec for _, spec in known])
+    found, notes = mark.take_off(metadata, [spec for _, spec in known])
+    sources = [RawSource(path, spec.dtype, spec.shape, start + entry.start) for entry, spec in known]
     tensors = tuple(Tensor(spec, source) for spec, source in zip(found.specs, sources, strict=True))
-    return Stream(tensors, Extra(found.kind, metadata=found.metadata), tuple(f"{path}: {n}" for n in notes))
+    extra = Extra(found.kind, metadata=found.metadata)
+    others = tuple(_unread(path, entry) for entry in entries if not entry.dtype)
+    return Stream(tensors, extra, tuple(f"{path}: {n}" for n in notes), others)
+
+
+def _unread(path: Path, entry: _Entry) -> NotTensor:
+    return NotTensor(
+        f"a tensor of dtype {entry.code}, which tconv cannot read",
+        remedy="save it in another dtype",
+        file=path,
+        tensor=entry.name,
+    )
 
 
 def _header(file: RawIOBase, size: int) -> tuple[dict[str, Any], int]:
@@ -115,57 +129,61 @@ def _metadata(value: object) -> dict[str, str]:
     return value
 
 
-def _tensors(header: Mapping[str, Any]) -> tuple[list[Spec], list[int]]:
-    """Specs, and where each starts after the header."""
-    specs, offsets, problems = list[Spec](), list[int](), list[TconvError]()
-    for name, entry in header.items():
+class _Entry(NamedTuple):
+    """A tensor as the header describes it: bytes [start, end) after it. ``dtype`` is None if tconv does not read it."""
+
+    name: str
+    code: str
+    dtype: DType | None
+    shape: tuple[int, ...]
+    start: int
+    end: int
+
+
+def _entries(header: Mapping[str, Any]) -> list[_Entry]:
+    entries, problems = list[_Entry](), list[TconvError]()
+    for name, fields in header.items():
         try:
-            spec, offset = _tensor(name, entry)
+            entries.append(_entry(name, fields))
         except TconvError as problem:
             problems.append(problem.at(tensor=name))
-            continue
-        specs.append(spec)
-        offsets.append(offset)
     raise_all(problems)
-    check_names(specs)
-    return specs, offsets
+    return entries
 
 
-def _tensor(name: str, entry: object) -> tuple[Spec, int]:
-    if not isinstance(entry, dict) or not entry.keys() >= {"dtype", "shape", "data_offsets"}:
+def _entry(name: str, fields: object) -> _Entry:
+    if not isinstance(fields, dict) or not fields.keys() >= {"dtype", "shape", "data_offsets"}:
         raise _broken("dtype, shape or data_offsets is missing")
-    dtype = _dtype(entry["dtype"])
-    shape, span = entry["shape"], entry["data_offsets"]
+    code, shape, span = fields["dtype"], fields["shape"], fields["data_offsets"]
+    if not isinstance(code, str) or not (code in _DTYPES or code in _UNREAD):
+        raise TconvError(f"an unknown dtype: {str(code)[:40]}")
     if not _naturals(shape):
         raise _broken("the shape is not a list of sizes")
     if not _naturals(span) or len(span) != 2 or span[0] > span[1]:
         raise _broken("data_offsets are not a beginning and an end")
-    nbytes = checked_bytes(tuple(shape), dtype)
+    dtype = _DTYPES.get(code)
+    nbytes = checked_bytes(tuple(shape), dtype or DTYPES["uint8"])
+    if dtype is None:
+        nbytes, rest = divmod(nbytes * _UNREAD[code], 8)
+        if rest:
+            raise _broken(f"its elements of {_UNREAD[code]} bits do not fill its last byte")
     if span[1] - span[0] != nbytes:
         raise _broken(f"its shape takes {nbytes:,} bytes and its data_offsets leave {span[1] - span[0]:,}")
-    return Spec(name, dtype, tuple(shape)), span[0]
+    return _Entry(name, code, dtype, tuple(shape), *span)
 
 
 def _naturals(value: object) -> bool:
     return isinstance(value, list) and all(type(n) is int and 0 <= n <= MAX_BYTES for n in value)
 
 
-def _dtype(code: object) -> DType:
-    dtype = _DTYPES.get(code) if isinstance(code, str) else None
-    if dtype is None:
-        known = "a dtype that tconv does not support" if code in _KNOWN else "an unknown dtype"
-        raise TconvError(f"{known}: {str(code)[:40]}")
-    return dtype
-
-
-def _end(specs: Sequence[Spec], offsets: Sequence[int]) -> int:
+def _end(entries: Sequence[_Entry]) -> int:
     """Where the last tensor ends; each must begin where another one ends."""
     end = 0
-    for offset, spec in sorted(zip(offsets, specs, strict=True), key=lambda pair: (pair[0], pair[1].nbytes)):
-        if offset != end:
-            how = "bytes between it and the tensor before" if offset > end else "bytes shared with another tensor"
-            raise TconvError(f"a broken header: {abs(offset - end):,} {how}", tensor=spec.name)
-        end = offset + spec.nbytes
+    for entry in sorted(entries, key=lambda entry: (entry.start, entry.end)):
+        if entry.start != end:
+            how = "bytes between it and the tensor before" if entry.start > end else "bytes shared with another tensor"
+            raise TconvError(f"a broken header: {abs(entry.start - end):,} {how}", tensor=entry.name)
+        end = entry.end
     return end
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
-from tconv.steps.touch import on_touched, refuse_mixed_fields
+from tconv.steps.touch import on_touched
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class Clamp(Step):
     """Into [``lo``, ``hi``]; the dtype stays. Integer tensors need bounds that are integers."""
 
     name: ClassVar[str] = "clamp"
+    usage: ClassVar[str] = "clamp(0, 1)"
 
     lo: float
     hi: float
@@ -36,7 +37,6 @@ class Clamp(Step):
             )
 
     def apply(self, stream: Stream) -> Stream:
-        refuse_mixed_fields(stream, self)
         return on_touched(stream, self, self._clamp)
 
     def _clamp(self, tensor: Tensor) -> Tensor:

@@ -49,6 +49,7 @@ class Crop(Step):
     """
 
     name: ClassVar[str] = "crop"
+    usage: ClassVar[str] = "crop(224), crop(256x192, top=0, left=16)"
 
     size: int | str
     top: int | None = None

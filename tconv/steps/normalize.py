@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,20 +12,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
+from tconv.small_files import read_small
 from tconv.steps.clamp import number
-from tconv.steps.touch import on_touched, refuse_mixed_fields
+from tconv.steps.origin import is_normalized, marked_range
+from tconv.steps.touch import on_touched
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array, Pick
-    from tconv.tensor import Range, Spec, Stream, Tensor
+    from tconv.tensor import Spec, Stream, Tensor
 
 # Statistics of RGB values in [0, 1]: torchvision's ImageNet presets, OpenAI's CLIP preprocessing.
 NAMED: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
 }
-MAX_STATS_BYTES = 1 << 20
+HUGE = 1e300  # more is a typing error
 _HOW = "write normalize(imagenet), normalize(mean=[…], std=[…]), normalize('M,M,M/S,S,S') or the path of a stats file"
 
 
@@ -38,6 +41,8 @@ class Normalize(Step):
     """
 
     name: ClassVar[str] = "normalize"
+    usage: ClassVar[str] = "normalize(imagenet), normalize(mean=0.5, std=0.5), normalize(mean=[0, 0.5], std=[1, 0.2])"
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"stats": tuple(NAMED)}
 
     stats: str | None = None
     mean: float | tuple[float, ...] | None = None
@@ -73,7 +78,6 @@ class Normalize(Step):
         return mean * (count // len(mean)), std * (count // len(std))
 
     def apply(self, stream: Stream) -> Stream:
-        refuse_mixed_fields(stream, self)
         return on_touched(stream, self, self._normalize)
 
     def _normalize(self, tensor: Tensor) -> Tensor:
@@ -81,8 +85,10 @@ class Normalize(Step):
         if spec.dtype.kind == "complex":
             raise TconvError("complex values are not normalized", remedy="choose tensors with --only")
         if self.stats is not None:
-            _refuse_unscaled(self.stats, spec.range)
+            _refuse_unscaled(self.stats, tensor)
         mean, std = self.numbers
+        if self.stats is not None and spec.attrs.get("channels") == "BGR":
+            mean, std = mean[::-1], std[::-1]
         target = spec.dtype if spec.dtype.is_float else dtype("float32")
         axis = _channel_axis(spec, len(mean)) if len(mean) > 1 else None
         return tensor.then(Standardize(dtype=target, axis=axis, mean=mean, std=std, step=str(self)))
@@ -113,9 +119,15 @@ class Standardize(Elementwise):
         return x
 
 
-def _refuse_unscaled(stats: str, known: Range | None) -> None:
+def _refuse_unscaled(stats: str, tensor: Tensor) -> None:
+    known = tensor.spec.range
     if known is not None and known[0] >= 0 and known[1] <= 1:
         return
+    if is_normalized(marked_range(tensor)) and known is not None:
+        raise TconvError(
+            f"its values lie in [{known[0]:g}, {known[1]:g}], says the file: they were normalized before",
+            remedy=f"leave {stats} out, or state --range 0,1 if they lie there",
+        )
     there = f"these are in [{known[0]:g}, {known[1]:g}]" if known else "the range of these is not known"
     raise TconvError(
         f"the statistics of {stats} are for values in [0, 1]; {there}",
@@ -144,7 +156,7 @@ def _numbers(what: str, given: Any) -> tuple[float, ...]:
     """One number or several as a tuple of finite floats."""
     items = list(given) if isinstance(given, (list, tuple)) else [given]
     for item in items:
-        if isinstance(item, bool) or not isinstance(item, (int, float)) or not math.isfinite(item):
+        if isinstance(item, bool) or not isinstance(item, (int, float)) or not abs(item) <= HUGE:  # a NaN is not
             raise UsageError(f"{what} has {item!r}, which is no number", remedy=_HOW, step="normalize")
     if not items:
         raise UsageError(f"{what} has no numbers", remedy=_HOW, step="normalize")
@@ -160,22 +172,15 @@ def _read(stats: str) -> tuple[Any, Any]:
     except ValueError:
         pass  # a path has slashes too
     try:
-        return _from_json(_bytes(Path(stats)))
+        return _from_json(_contents(Path(stats)))
     except TconvError as problem:
         raise problem.at(file=stats, step="normalize") from None
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_STATS_BYTES + 1)
-    except FileNotFoundError:
-        raise UsageError(f"is neither {' nor '.join(NAMED)} nor MEAN/STD nor a file", remedy=_HOW) from None
-    except (OSError, ValueError) as problem:
-        raise UsageError(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
-    if len(raw) > MAX_STATS_BYTES:
-        raise UsageError(f"is larger than {MAX_STATS_BYTES} bytes, so it is no stats file")
-    return raw
+def _contents(path: Path) -> bytes:
+    if not os.path.exists(path):  # noqa: PTH110  # Path.exists raises for a name that is too long
+        raise UsageError(f"is neither {' nor '.join(NAMED)} nor MEAN/STD nor a file", remedy=_HOW)
+    return read_small(path, "stats file")
 
 
 def _from_json(raw: bytes) -> tuple[Any, Any]:

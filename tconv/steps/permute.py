@@ -26,6 +26,7 @@ class Permute(Step):
     """
 
     name: ClassVar[str] = "permute"
+    usage: ClassVar[str] = "permute(CHW), permute(2, 0, 1)"
 
     order: str | tuple[int, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
@@ -79,6 +80,8 @@ class Resize(Step):
     """
 
     name: ClassVar[str] = "resize"
+    usage: ClassVar[str] = "resize(224), resize(256x192, method=bicubic)"
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"method": METHODS}
 
     size: int | str
     method: str = "bilinear"

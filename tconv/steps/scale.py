@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -10,13 +11,14 @@ import numpy as np
 from tconv import dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
-from tconv.parts import Parts
 from tconv.steps.convention import CONVENTIONS, conventional
-from tconv.steps.touch import on_touched, refuse_mixed_fields
+from tconv.steps.origin import chain, is_normalized, marked_range
+from tconv.steps.touch import on_touched
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
-    from tconv.ops import Array, Op, Pick
+    from tconv.dtypes import DType
+    from tconv.ops import Array, Pick
     from tconv.tensor import Range, Spec, Stream, Tensor
 
 FLOAT32 = dtypes.dtype("float32")
@@ -28,10 +30,12 @@ class Scale(Step):
     integer ``dtype``, rounding half to even and clamping: 8 to 16 bits is exactly ×257.
 
     ``like="torchvision"`` or ``"tensorflow"`` computes what ``to_dtype(scale=True)`` or ``convert_image_dtype`` does.
-    Raises ``TconvError`` for values of unknown range and for values that were scaled already.
+    Raises ``TconvError`` for values of unknown range and for those that were scaled already, in this chain or before.
     """
 
     name: ClassVar[str] = "scale"
+    usage: ClassVar[str] = "scale, scale(uint8), scale(float32, like=torchvision)"
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"like": CONVENTIONS}
 
     dtype: str | None = None
     like: str | None = None
@@ -49,18 +53,15 @@ class Scale(Step):
         object.__setattr__(self, "dtype", target.name)
 
     def apply(self, stream: Stream) -> Stream:
-        refuse_mixed_fields(stream, self)
         return on_touched(stream, self, self._scale)
 
     def _scale(self, tensor: Tensor) -> Tensor:
         spec = tensor.spec
         if spec.dtype.kind == "complex":
             raise TconvError("complex values have no range to scale", remedy="choose tensors with --only")
-        for op in _chain(tensor):
-            if isinstance(op, Scaling):
-                raise TconvError(f"the values were scaled already, by {op.step}", remedy="leave one of the two out")
-        known = _range(spec)
         target = dtypes.dtype(self.dtype) if self.dtype else spec.dtype if spec.dtype.is_float else FLOAT32
+        known = _range(spec)
+        _refuse_twice(tensor, target)
         to: Range = (target.min, target.max) if target.is_integer else (0.0, 1.0)
         if self.like is None:
             return tensor.then(Rescale(dtype=target, onto=to, known=known, step=str(self)))
@@ -126,11 +127,23 @@ class Multiply(Scaling):
         return np.clip(np.floor(x, out=x), *self.onto, out=x) if self.dtype.is_integer else x
 
 
-def _chain(tensor: Tensor) -> tuple[Op, ...]:
-    """All operations on the way to ``tensor``: those before a stack are the same on every part."""
-    if isinstance(tensor.source, Parts):
-        return (*_chain(tensor.source.parts[0]), *tensor.ops)
-    return tensor.ops
+def _refuse_twice(tensor: Tensor, target: DType) -> None:
+    """What was scaled before, in this chain or in the one that wrote the file, is not scaled once more.
+
+    Scaled values may still become integers, which are then the pixels that they were.
+    """
+    for op in chain(tensor):
+        if isinstance(op, Scaling):
+            raise TconvError(f"the values were scaled already, by {op.step}", remedy="leave one of the two out")
+    known = marked_range(tensor)
+    if known is None:
+        return
+    lie = f"its values lie in [{known[0]:g}, {known[1]:g}]"
+    remedy = "leave --normalize (scale) out, or state --range LO,HI if it is meant"
+    if is_normalized(known):
+        raise TconvError(f"{lie}, says the file: normalized data are not scaled again", remedy=remedy)
+    if known[1] <= 1 and target.is_float:
+        raise TconvError(f"{lie} already, says the file: it was scaled before", remedy=remedy)
 
 
 def _range(spec: Spec) -> Range:

@@ -24,6 +24,7 @@ class Stack(Step):
     """
 
     name: ClassVar[str] = "stack"
+    usage: ClassVar[str] = "stack, stack(into=batch)"
 
     into: str = "stack"
 
@@ -89,7 +90,7 @@ def _differ(a: Tensor, b: Tensor) -> TconvError:
         ways.append("--channels rgb makes the channels equal")
     elif a.spec.shape != b.spec.shape:
         ways.append("--resize HxW makes the sizes equal")
-    ways.append("-o x.safetensors keeps each as it is")
+    ways.append("into a .safetensors without --stack and without an N in the layout each goes as it is")
     return TconvError(
         f"one array holds equals only, but {a.spec.name} is {_describe(a.spec)} and "
         f"{b.spec.name} is {_describe(b.spec)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import fnmatch
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,24 +10,36 @@ from typing import TYPE_CHECKING
 
 from tconv.errors import TconvError, raise_all
 from tconv.tensor import Tensor
+from tconv.training import training_state
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
-    from tconv.tensor import Extra, Step, Stream
-
-_OPTIMIZER = re.compile(r"optimizer\w*\.")  # optimizer.state.0.exp_avg, optimizer_states.0.…, optimizer_state_dict.…
+    from tconv.tensor import Step, Stream
 
 
-def on_touched(stream: Stream, step: Step, change: Callable[[Tensor], Tensor]) -> Stream:
+def on_touched(
+    stream: Stream,
+    step: Step,
+    change: Callable[[Tensor], Tensor],
+    *,
+    all_fields: bool = False,
+    complex_too: bool = False,
+) -> Stream:
     """Every tensor that ``step`` touches changed, the others as they are.
 
-    Refusals are told together, each with its file, its tensor and the step. Raises ``TconvError`` if no tensor is
-    touched. A note tells of an optimizer's state that was passed over.
+    ``all_fields``: integers beside other fields are touched without having been asked for. ``complex_too``: so are
+    complex weights, which ``module.half()`` leaves alone. Refusals are told together, each with its file, its tensor
+    and the step. Raises ``TconvError`` if no tensor is touched. Notes tell of an optimizer's state and of complex
+    weights that were passed over.
     """
     made: list[Tensor] = []
     problems: list[TconvError] = []
-    state = [t.spec.name for t in stream.tensors if _is_optimizer_state(t, stream.extra)]
-    touched = {t.spec.name for t in stream.tensors if _is_touched(t, stream.extra)}.difference(state)
+    state = _training_state(stream)
+    weights = stream.extra.kind == "weights"
+    alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
+    touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
+    if not all_fields:
+        touched -= _spared_fields(stream, step)
     for tensor in stream.tensors:
         name = tensor.spec.name
         try:
@@ -38,40 +50,47 @@ def on_touched(stream: Stream, step: Step, change: Callable[[Tensor], Tensor]) -
     if not touched:
         raise _nothing(stream, step)
     notes = [f"{step}: the optimizer's state stays as it is ({_count(state)})"] if state else []
+    notes += [f"{step}: complex weights stay as they are ({_count(alone)})"] if alone else []
     return stream.with_tensors([_free(t, touched) for t in made], *notes)
 
 
-def refuse_mixed_fields(stream: Stream, step: Step, remedy: str = "choose fields with --only and --skip") -> None:
-    """Refuse data with integer fields beside floating ones: they are labels or indices, and not what is meant."""
-    names = mixed_fields(stream)
-    raise_all(
-        [
+def _spared_fields(stream: Stream, step: Step) -> set[str]:
+    """The integer fields of data files that hold several: labels or indices, arithmetic on which must be asked for.
+
+    Raises ``TconvError``, listing them, if the user has not said what is to become of them. What has axes is a picture
+    and no label.
+    """
+    by_file: dict[str, list[Tensor]] = defaultdict(list)
+    if stream.extra.kind == "data":
+        for tensor in stream.tensors:
+            by_file[str(tensor.source.path)].append(tensor)
+    labels = {file: _labels(tensors) for file, tensors in by_file.items() if len(tensors) > 1}
+    names = [t.spec.name for found in labels.values() for t in found]
+    wanted = stream.extra.fields
+    if names and wanted is None:
+        problems = [
             TconvError(
-                f"a field of {t.spec.dtype} beside floating ones, which would be changed with them",
-                remedy=remedy,
-                file=t.source.path,
-                tensor=t.spec.name,
-                step=str(step),
+                f"it would change integer fields, which may be labels: {_fields(found)}", file=file, step=str(step)
             )
-            for t in stream.tensors
-            if t.spec.name in names
+            for file, found in labels.items()
+            if found
         ]
-    )
+        raise_all(problems, remedy=_CHOOSE_FIELDS)
+    meant = fnmatch.filter(names, wanted or "")
+    if names and wanted and not meant:
+        raise TconvError(f"--fields {wanted!r} matches none of the integer fields {', '.join(names)}", step=str(step))
+    return set(names).difference(meant)
 
 
-def mixed_fields(stream: Stream) -> set[str]:
-    """The names of the tensors that are no floats, of those data files that hold floats too."""
-    if stream.extra.kind != "data":
-        return set()
-    files: dict[str, list[Tensor]] = defaultdict(list)
-    for tensor in stream.tensors:
-        files[str(tensor.source.path)].append(tensor)
-    names: set[str] = set()
-    for tensors in files.values():
-        others = {t.spec.name for t in tensors if not is_floating(t.spec.dtype)}
-        if len(others) < len(tensors):
-            names |= others
-    return names
+_CHOOSE_FIELDS = "--fields '' leaves them as they are, --fields '*' means all of them too, --fields 'x*' those so named"
+
+
+def _labels(tensors: list[Tensor]) -> list[Tensor]:
+    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None]
+
+
+def _fields(tensors: list[Tensor]) -> str:
+    return ", ".join(f"{t.spec.name} ({t.spec.dtype})" for t in tensors)
 
 
 def is_floating(dtype: DType) -> bool:
@@ -79,14 +98,12 @@ def is_floating(dtype: DType) -> bool:
     return dtype.kind in ("float", "complex")
 
 
-def _is_touched(tensor: Tensor, extra: Extra) -> bool:
-    return extra.kind == "data" or is_floating(tensor.spec.dtype)
-
-
-def _is_optimizer_state(tensor: Tensor, extra: Extra) -> bool:
-    if extra.kind != "weights" or extra.tree is None or extra.whole:
-        return False
-    return is_floating(tensor.spec.dtype) and bool(_OPTIMIZER.match(tensor.spec.name))
+def _training_state(stream: Stream) -> list[str]:
+    """The floating tensors of an optimizer and its like, which keep their dtype unless the user wants all of it."""
+    if stream.extra.kind != "weights" or stream.extra.whole:
+        return []
+    names = training_state(stream.extra.tree)
+    return [t.spec.name for t in stream.tensors if t.spec.name in names and is_floating(t.spec.dtype)]
 
 
 def _free(tensor: Tensor, touched: set[str]) -> Tensor:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -27,9 +29,33 @@ def test_help_shows_the_examples_the_verbs_and_the_main_options(tconv: Tconv) ->
             assert word in ran.out
 
 
-def test_no_arguments_show_the_help(tconv: Tconv) -> None:
+def test_no_arguments_show_the_help_as_it_is_and_are_wrong(tconv: Tconv) -> None:
     ran = tconv()
-    assert "Usage: tconv" in ran.out + ran.err
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.startswith("Usage: tconv INPUT... [OPTIONS]\n")
+    assert ran.err.strip() == tconv("--help").out.strip()
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["convert", "--help"], ["inspect", "--help"], ["steps", "--help"]])
+def test_the_help_fits_80_columns_and_shows_no_types(
+    tconv: Tconv, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = tconv(*argv).out
+    assert max(map(len, out.splitlines())) <= 80
+    for leak in ("list[", "<", ">=", "[required]", "None"):
+        assert leak not in out
+
+
+def test_the_examples_of_the_help_are_right(tconv: Tconv) -> None:
+    """Every example parses; it fails for the want of its files only."""
+    out = tconv("--help").out.replace("\\\n", "")
+    examples = re.findall(r"^  (tconv .*?)(?:  +\S.*)?$", out, re.MULTILINE)
+    assert len(examples) == 6
+    for example in examples:
+        ran = tconv(*shlex.split(example)[1:])
+        assert (ran.code, ran.out) == (1, "")
+        assert "there is no such file or folder" in ran.err
 
 
 def test_the_help_of_convert_has_its_options_in_groups(tconv: Tconv) -> None:
@@ -86,7 +112,6 @@ def test_a_path_that_is_called_like_a_verb(tconv: Tconv) -> None:
         (["x.npy", "-o", "x.png"], [".png", ".npy"]),
         (["x.npy", "--to", "uint8", "--on-overflow", "inf"], ["uint8", "inf"]),
         (["convert"], ["INPUT"]),
-        (["x.npy", "--fields", "*"], ["--fields", "--to"]),
     ],
 )
 def test_a_wrong_command_is_exit_2_and_writes_nothing(tconv: Tconv, argv: list[str], words: list[str]) -> None:
@@ -96,6 +121,78 @@ def test_a_wrong_command_is_exit_2_and_writes_nothing(tconv: Tconv, argv: list[s
     for word in words:
         assert word in ran.err
     assert os.listdir() == ["x.npy"]  # noqa: PTH208  # the names are what matters
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--dtype", "float16"], "there is no option --dtype; it is --to DTYPE here"),
+        (["--fp16"], "there is no option --fp16; it is --half here"),
+        (["--haf"], "there is no option --haf; did you mean --half?"),
+        (["--bogus"], "there is no option --bogus; see tconv convert --help"),
+        (["-y"], "there is no option -y; it is --force here"),
+        (["--to"], "Option '--to' requires an argument; see tconv"),
+        (["--to", "flot32"], "there is no dtype 'flot32'; did you mean float32?"),
+        (["--to", "<f4"], "there is no dtype '<f4'; NumPy's '<f4' is called float32 here"),
+        (["--to", "int4"], "there is no cast to int4"),
+        (["--on-overflow", "clip"], "--on-overflow takes error, saturate, inf or keep, not 'clip'"),
+        (["--channels", "grey"], "--channels takes rgb, bgr, gray, rgba or keep, not 'grey'; did you mean gray?"),
+        (["--workers", "x"], "--workers takes a whole number from 1 to 256, not 'x'"),
+        (["-j", "0"], "--workers takes a whole number from 1 to 256, not '0'"),
+        (["--max-pixels", "1e6"], "--max-pixels takes a whole number from 1 to "),
+        (["--resize", "224,224"], "--resize 224,224: '224,224' is no size in pixels; for example --resize 224 "),
+        (["--resize", "224*224"], "--resize 224*224: '224*224' is no size in pixels; for example --resize 224 "),
+        (["--resize", ""], "--resize '': '' is no size in pixels; for example --resize 224 "),
+        (["--stats", "imgnet"], "--stats imgnet: is neither imagenet nor clip nor MEAN/STD nor a file; did you mean i"),
+        (["--stats", "0.5"], "--stats 0.5: it takes mean and std; write MEAN/STD, as in --stats 0.5/0.5"),
+        (["--stats", "0.5,0.4,0.3"], "it takes mean and std; write MEAN/STD, as in --stats 0.5/0.5"),
+        (["--stats", "0.5/0"], "--stats 0.5/0: std is 0; it must be above 0; for example --stats imagenet"),
+        (["--layout", "BCHW"], "--layout: the axis of a batch is called N; write NCHW"),
+        (["--layout", "C H W"], "--layout C H W: 'C H W' does not name each axis once; for example --layout CHW"),
+        (["--layout", "2,0,1"], "by numbers it is --step 'permute(2, 0, 1)'"),
+        (["--step", "resize 224"], "parameters stand in parentheses: resize(224)"),
+        (["--step", "resize(224),scale"], "between steps stands a |: resize(224) | scale"),
+        (["--step", "to_tensor"], "there is no step 'to_tensor'; write scale | permute(CHW)"),
+        (["--pipeline", "imagnet"], "there is no pipeline 'imagnet'; did you mean imagenet?"),
+    ],
+)
+def test_what_is_wrong_is_said_in_plain_words_with_what_was_meant(tconv: Tconv, argv: list[str], says: str) -> None:
+    np.save("x.npy", np.ones((2, 2), np.float32))
+    ran = tconv("x.npy", *argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert says in ran.err
+    for leak in ("Value error", "Input should", "Expected", "str", "None"):
+        assert leak not in ran.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "hint"),
+    [
+        (["inspct", "x.npy"], "did you mean the verb inspect?"),
+        (["convrt", "x.npy", "--half"], "did you mean the verb convert?"),
+        (["info", "x.npy"], "did you mean the verb inspect?"),
+        (["show", "x.npy"], "did you mean the verb inspect?"),
+        (["step"], "did you mean the verb steps?"),
+        (["help"], "write tconv --help"),
+        (["version"], "write tconv --version"),
+    ],
+)
+def test_a_mistyped_verb_is_told_from_a_missing_file(tconv: Tconv, argv: list[str], hint: str) -> None:
+    np.save("x.npy", np.ones(2))
+    assert tconv(*argv) == Ran(2, "", f"tconv: {argv[0]}: there is no such file or folder; {hint}\n")
+
+
+@pytest.mark.parametrize("name", ["inspct", "help"])
+def test_a_file_that_is_called_so_is_a_file(tconv: Tconv, name: str) -> None:
+    Path(name).mkdir()
+    np.save(f"{name}/x.npy", np.ones(2))
+    assert tconv(name, "--half", "-o", "out/").code == 0
+
+
+@pytest.mark.parametrize("name", ["gone", "gone.npy", "./inspct", "inspct*"])
+def test_a_file_that_is_not_there_is_just_that(tconv: Tconv, name: str) -> None:
+    ran = tconv(name, "--half")
+    assert (ran.code, ran.err) == (1, f"tconv: {name}: there is no such file or folder\n")
 
 
 def test_an_unexpected_error_is_a_sentence_and_debug_shows_where(tconv_process: Tconv, tmp_path: Path) -> None:

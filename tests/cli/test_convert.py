@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -105,3 +106,28 @@ def test_a_dry_run_prints_the_plan_and_writes_nothing(tconv: Tconv, images: Path
     assert "steps: resize(2x3) | scale | stack | permute(NCHW)" in ran.out
     assert "float32 3x3x2x3 NCHW in [0, 1]" in ran.out
     assert not Path("x.npy").exists()
+
+
+def test_options_for_images_without_an_image_say_that_nothing_comes_of_them(tconv: Tconv, images: Path) -> None:
+    np.save("x.npy", np.zeros(2))
+    note = "no input is an image, so nothing comes of --channels and --no-exif\n"
+    assert tconv("x.npy", "--half", "--channels", "gray", "--no-exif") == Ran(0, "x.float16.npy\n", note)
+    assert tconv("x.npy", "--half", "--channels", "gray", "--no-exif", "-n", "--force").err == note
+    assert tconv("x.npy", "--half", "--max-pixels", "5", "-q", "--force").err == ""
+    assert tconv("x.npy", "--half", "--channels", "rgb", "--force").err == ""
+    assert tconv(images, "--channels", "gray", "--no-exif").err == ""
+
+
+def test_values_are_checked_without_the_library_that_takes_long_to_import(tconv_process: Tconv, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(2))
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['pydantic'] = None\n")
+    old = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{old}"
+    try:
+        ran = tconv_process("x.npy", "--half", "--workers", "2", "--alpha", "drop", "--step", "scale", "--range", "0,1")
+        plain = tconv_process("x.npy", "--half", "--workers", "2")
+    finally:
+        os.environ["PYTHONPATH"] = old
+    assert ran.code == 2
+    assert "cannot be mixed" in ran.err
+    assert plain == Ran(0, "x.float16.npy\n", "")

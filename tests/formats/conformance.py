@@ -24,7 +24,7 @@ import pytest
 
 from tconv import registry
 from tconv.dtypes import DTYPES, from_numpy
-from tconv.errors import TconvError
+from tconv.errors import TconvError, raise_all
 from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor, Writer
 
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def values(tensor: Tensor) -> Array:
 
 
 def all_values(stream: Stream) -> dict[str, Array]:
+    """What a conversion would read; it refuses what is no tensor."""
+    raise_all(stream.others)
     return {tensor.spec.name: values(tensor) for tensor in stream.tensors}
 
 

@@ -12,20 +12,9 @@ from hypothesis import strategies as st
 
 from tconv.dtypes import dtype
 from tconv.errors import TconvError
-from tconv.formats.raw import MAX_AXES, RawSource, checked_bytes, gather
+from tconv.formats.raw import MAX_AXES, RawSource, checked_bytes
 
 SHAPES = st.lists(st.integers(1, 4), max_size=4).map(tuple)
-
-
-@given(SHAPES, st.data())
-def test_gathering_is_slicing_the_flattened_array(shape: tuple[int, ...], data: Any) -> None:
-    axes = data.draw(st.permutations(range(len(shape))))
-    view = np.arange(np.prod(shape, dtype=int)).reshape(shape).transpose(axes)
-    hi = data.draw(st.integers(0, view.size))
-    lo = data.draw(st.integers(0, hi))
-    out = np.full(hi - lo, -1)
-    gather(view, lo, hi, out)
-    assert out.tolist() == view.flatten()[lo:hi].tolist()
 
 
 @given(SHAPES, st.data())

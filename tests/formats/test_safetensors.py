@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from safetensors import deserialize
 
 from tconv.dtypes import DTYPES, dtype
-from tconv.errors import TconvError
+from tconv.errors import NotTensor, TconvError
 from tconv.formats.safetensors import SafetensorsWriter, read
 from tconv.tensor import Extra, Range, ReadOptions, Ref, Spec, Stream
 from tests.formats.conformance import Reading, Writing, all_values, assert_same, random_bits, specs_of, values
@@ -182,9 +182,16 @@ BROKEN: dict[str, tuple[object, bytes, str]] = {
     "no object": ({"a": 3}, b"", "is missing"),
     "an unknown dtype": ({"a": entry("F128", [1], 0, 16)}, bytes(16), "an unknown dtype: F128"),
     "a dtype that is a list": ({"a": {"dtype": [], "shape": [], "data_offsets": [0, 1]}}, bytes(1), "unknown dtype"),
-    "4 bits": ({"a": entry("F4", [2], 0, 1)}, bytes(1), "a dtype that tconv does not support: F4"),
-    "6 bits": ({"a": entry("F6_E2M3", [4], 0, 3)}, bytes(3), "a dtype that tconv does not support: F6_E2M3"),
-    "an exponent": ({"a": entry("F8_E8M0", [1], 0, 1)}, bytes(1), "a dtype that tconv does not support: F8_E8M0"),
+    "a 4-bit overlap": ({"a": entry("F4", [4], 0, 2), "b": entry("U8", [2], 1, 3)}, bytes(3), "1 bytes shared"),
+    "a hole after 6 bits": (
+        {"a": entry("F6_E2M3", [4], 0, 3), "b": entry("U8", [1], 4, 5)},
+        bytes(5),
+        "1 bytes between",
+    ),
+    "half a byte": ({"a": entry("F4", [3], 0, 1)}, bytes(1), "elements of 4 bits do not fill its last byte"),
+    "a quarter of a byte": ({"a": entry("F6_E3M2", [1], 0, 1)}, bytes(1), "elements of 6 bits do not fill its last"),
+    "a wrong size of 4 bits": ({"a": entry("F4", [4], 0, 4)}, bytes(4), "takes 2 bytes and its data_offsets leave 4"),
+    "an overflow of 4 bits": ({"a": entry("F4", [2**32, 2**32], 0, 0)}, b"", "too large for any memory"),
     "a list": ([], b"", "not a JSON object"),
     "nothing": (b"", b"", "not JSON"),
     "no JSON": (b"{'a': 1}", b"", "not JSON at character 1"),
@@ -215,11 +222,31 @@ def test_broken_files_are_refused(tmp_path: Path, case: str) -> None:
 
 
 def test_a_refusal_names_the_tensor(tmp_path: Path) -> None:
-    header = {"good": entry("U8", [1], 0, 1), "bad": entry("F4", [2], 1, 2), "worse": entry("X", [], 2, 3)}
+    header = {"good": entry("U8", [1], 0, 1), "bad": entry("F32", [2], 1, 2), "worse": entry("X", [], 2, 3)}
     message = str(refusal(tmp_path, file_bytes(header, bytes(3))))
-    assert "bad: a dtype that tconv does not support: F4" in message
+    assert "bad: a broken header: its shape takes 8 bytes" in message
     assert "worse: an unknown dtype: X" in message
     assert "good" not in message
+
+
+def test_a_dtype_that_only_the_library_reads_is_refused_by_the_name_of_the_tensor(tmp_path: Path) -> None:
+    header = {
+        "e8m0": entry("F8_E8M0", [3], 0, 3),
+        "w": entry("I16", [2], 3, 7),
+        "f4": entry("F4", [2, 3], 7, 10),
+        "f6": entry("F6_E2M3", [4], 10, 13),
+        "g6": entry("F6_E3M2", [0], 13, 13),
+        "b": entry("U8", [1], 13, 14),
+    }
+    path = put(tmp_path, file_bytes(header, b"???\1\0\2\0??????\7"))
+    deserialize(path.read_bytes())  # type: ignore[no-untyped-call]  # the library takes it
+    stream = read_file(path)
+    assert {t.spec.name: values(t).tolist() for t in stream.tensors} == {"w": [1, 2], "b": [7]}
+    assert [(o.tensor, o.file) for o in stream.others] == [(name, str(path)) for name in ("e8m0", "f4", "f6", "g6")]
+    assert [o.reason for o in stream.others[:2]] == [
+        f"a tensor of dtype {code}, which tconv cannot read" for code in ("F8_E8M0", "F4")
+    ]
+    assert all(isinstance(o, NotTensor) and o.remedy for o in stream.others)
 
 
 @pytest.mark.parametrize(

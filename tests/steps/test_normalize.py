@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from tconv.errors import TconvError, UsageError
 from tconv.evaluate import evaluate
+from tconv.ops import Promise
 from tconv.pipeline import steps_from_text
 from tconv.steps.normalize import Normalize
 from tconv.steps.permute import Permute
@@ -130,10 +132,19 @@ def test_channels_that_do_not_fit(shape: tuple[int, ...], axes: str | None, text
         Normalize(mean=MEAN, std=STD).apply(stream(tensor(np.ones(shape), axes=axes)))
 
 
+def test_named_statistics_follow_the_order_of_the_channels() -> None:
+    """(x - mean) / std of blue, green, red; computed by hand for x = 0.5."""
+    given = tensor(np.full((1, 1, 3), 0.5, np.float32), axes="HWC", known=(0, 1))
+    given = replace(given, spec=replace(given.spec, attrs={"channels": "BGR"}))
+    (made,) = Normalize("imagenet").apply(stream(given)).tensors
+    wanted = [(0.5 - 0.406) / 0.225, (0.5 - 0.456) / 0.224, (0.5 - 0.485) / 0.229]
+    np.testing.assert_allclose(evaluate(made)[0].ravel(), wanted, rtol=1e-6)
+
+
 def test_complex_values_and_integer_fields_are_refused() -> None:
     with pytest.raises(TconvError, match="complex"):
         Normalize(mean=0, std=1).apply(stream(tensor(np.ones(2, np.complex64))))
-    with pytest.raises(TconvError, match=r"label: normalize\(.*: a field of int64"):
+    with pytest.raises(TconvError, match=r"normalize\(.*: it would change integer fields.*: label \(int64\)"):
         Normalize(mean=0, std=1).apply(stream(tensor(np.ones(2)), tensor(np.ones(2, np.int64), "label")))
 
 
@@ -201,8 +212,10 @@ def test_a_file_of_other_bytes_and_none_at_all(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\0{")
     with pytest.raises(UsageError, match=r"stats\.json: .*no JSON"):
         Normalize(str(path))
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="is no file, so no stats file"):
         Normalize(str(tmp_path))
+    with pytest.raises(UsageError, match="mean"):  # an integer that no float holds
+        Normalize(mean=10**400, std=1)
     for name in ("imagnet", "x" * 5000, "a\0b", "0.5,x/0.1"):
         with pytest.raises(UsageError, match=r"neither imagenet nor clip|cannot be read"):
             Normalize(name)
@@ -224,3 +237,11 @@ def test_name_and_numbers_exclude_each_other() -> None:
 def test_the_text_parses_back(step: Normalize, text: str) -> None:
     assert str(step) == text
     assert steps_from_text([text]) == [step]
+
+
+def test_what_the_file_says_was_normalized_is_not_normalized_again() -> None:
+    marked = tensor(np.zeros((1, 1, 3), np.float32), axes="HWC", known=(-2.1, 2.64))
+    with pytest.raises(TconvError, match=r"lie in \[-2.1, 2.64\], says the file: they were normalized before; leave"):
+        Normalize("imagenet").apply(stream(marked))
+    (made,) = Normalize("imagenet").apply(stream(marked.then(Promise(range=(0, 1))))).tensors
+    np.testing.assert_allclose(evaluate(made)[0].ravel(), [-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225], rtol=1e-6)

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from tconv.errors import TconvError, UsageError
 from tconv.evaluate import evaluate
+from tconv.ops import CastTo, Permute, Promise
 from tconv.pipeline import steps_from_text
-from tconv.steps.scale import Scale
+from tconv.steps.clamp import Clamp
+from tconv.steps.scale import FLOAT32, Scale
 from tconv.steps.stack import Stack
 from tconv.tensor import Extra, Range, Stream, Tensor
 from tests.memory import stream, tensor
@@ -28,8 +30,13 @@ BYTES = np.arange(256, dtype=np.uint8)
 WORDS = np.arange(65536, dtype=np.uint16)
 
 
+def stated(x: Array, known: Range, name: str = "x") -> Tensor:
+    """Values of which the user says in which range they lie."""
+    return tensor(x, name).then(Promise(range=known))
+
+
 def scaled(x: Array, known: Range | None, step: Scale) -> Array:
-    (made,) = step.apply(stream(tensor(x, known=known))).tensors
+    (made,) = step.apply(stream(tensor(x) if known is None else stated(x, known))).tensors
     values = evaluate(made)[0]
     assert (values.shape, values.dtype) == (made.spec.shape, made.spec.dtype.numpy)
     return values
@@ -151,7 +158,7 @@ def test_what_a_convention_does_not_define_is_refused(dtype: type, known: Range 
 
 # ------------------------------------------------------------------------------------------------------ refusals
 def test_an_unknown_range_is_refused_for_every_tensor() -> None:
-    given = stream(tensor(X, "a"), tensor(np.array([1], np.float64), "b"), tensor(X, "c", known=(0, 1)))
+    given = stream(tensor(X, "a"), tensor(np.array([1], np.float64), "b"), stated(X, (0, 1), "c"))
     with pytest.raises(TconvError) as caught:
         Scale().apply(given)
     first, second = str(caught.value).splitlines()
@@ -164,11 +171,60 @@ def test_scaling_twice_is_refused() -> None:
     once = Scale().apply(stream(tensor(BYTES, known=(0, 255))))
     with pytest.raises(TconvError, match="scaled already, by scale"):
         Scale().apply(once)
-    identity = Scale().apply(stream(tensor(X, known=(0, 1))))
+    identity = Scale().apply(stream(stated(X, (0, 1))))
     with pytest.raises(TconvError, match="scaled already"):
         Scale("uint8").apply(identity)
     with pytest.raises(TconvError, match="scaled already"):
         Scale("uint8").apply(Stack().apply(once))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("known", "step", "text"),
+    [
+        (
+            (0, 1),
+            Scale(),
+            r"its values lie in \[0, 1\] already, says the file: it was scaled before; leave --normalize",
+        ),
+        ((0, 1), Scale("float16"), "it was scaled before"),
+        ((0, 1), Scale(like="torchvision"), "it was scaled before"),
+        (
+            (-2.1, 2.64),
+            Scale(),
+            r"its values lie in \[-2.1, 2.64\], says the file: normalized data are not scaled again",
+        ),
+        ((-2.1, 2.64), Scale("uint8"), "normalized data"),
+        ((-1, 1), Scale(), "normalized data"),
+        ((0.5, 2), Scale(), "normalized data"),
+    ],
+)
+def test_what_the_file_says_was_scaled_is_not_scaled_again(dtype: type, known: Range, step: Scale, text: str) -> None:
+    marked = tensor(np.ones((2, 1), dtype), axes="HC", known=known)
+    (stack,) = Stack().apply(stream(marked)).tensors
+    for before in (marked, marked.then(Permute(perm=(1, 0))), marked.then(CastTo(dtype=FLOAT32)), stack):
+        with pytest.raises(TconvError, match=text) as caught:
+            step.apply(stream(before))
+        assert "state --range LO,HI" in str(caught.value)
+        if step.like is None:
+            step.apply(stream(before.then(Promise(range=known))))  # the user says so
+
+
+def test_what_the_file_says_may_still_be_pixels() -> None:
+    half = tensor(np.array([0, 127.5, 255], np.float32), known=(0, 255))
+    assert made_of(half, Scale()) == [0, 0.5, 1]
+    assert made_of(tensor(np.array([0, 1], np.float32), known=(0, 1)), Scale("uint8")) == [0, 255]
+    assert made_of(tensor(np.array([0, 1], np.uint8), known=(0, 1)), Scale()) == [0, 1]
+    pixels = tensor(BYTES, known=(0, 255)).then(CastTo(dtype=FLOAT32))
+    assert made_of(pixels, Scale()) == [float(np.float32(n / 255)) for n in range(256)]
+    (clamped,) = Clamp(0, 1).apply(stream(half)).tensors
+    assert made_of(clamped, Scale()) == [0, 1, 1]
+
+
+def made_of(given: Tensor, step: Scale) -> list[float]:
+    (made,) = step.apply(stream(given)).tensors
+    values: list[float] = evaluate(made)[0].tolist()
+    return values
 
 
 def test_other_refusals() -> None:
@@ -176,7 +232,9 @@ def test_other_refusals() -> None:
         Scale().apply(stream(tensor(X, known=(3, 3))))
     with pytest.raises(TconvError, match="complex"):
         Scale().apply(stream(tensor(np.array([1], np.complex64), known=(0, 1))))
-    with pytest.raises(TconvError, match="labels: scale: a field of int64 beside floating ones"):
+    with pytest.raises(
+        TconvError, match=r"scale: it would change integer fields, which may be labels: labels \(int64\)"
+    ):
         Scale().apply(stream(tensor(X, known=(0, 1)), tensor(np.array([1], np.int64), "labels", known=(0, 9))))
     weights = Stream((tensor(BYTES, known=(0, 255)),), Extra("weights"))
     with pytest.raises(TconvError, match="touches no tensor"):

@@ -93,7 +93,8 @@ def luma(x: Array) -> Array:
     out = np.empty((*x.shape[:2], 1), x.dtype)
     weights = np.array([299.0, 587.0, 114.0])
     for rows in _bands(x):
-        grey = (x[rows].astype(np.float64) @ weights) / 1000
+        with np.errstate(invalid="ignore"):  # infinities of both signs make a NaN, as they should
+            grey = (x[rows].astype(np.float64) @ weights) / 1000
         out[rows, :, 0] = grey if x.dtype.kind == "f" else np.rint(grey)
     return out
 

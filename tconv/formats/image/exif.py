@@ -1,7 +1,8 @@
-"""EXIF orientation: reading it, and turning pixels as it says (CIPA DC-008, tag 0x0112)."""
+"""The orientation in EXIF (CIPA DC-008, tag 0x0112) or XMP data: reading it, and turning pixels as it says."""
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -12,26 +13,33 @@ if TYPE_CHECKING:
 
 _TAG = 0x0112
 _KINDS = {1: "B", 3: "H", 4: "I"}
+_XMP = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 
 
-def orientation(exif: bytes) -> int | None:
-    """The orientation in EXIF data (which begin with a TIFF header): 1 to 8, 1 where there is none, None if damaged."""
+def orientation(exif: bytes, xmp: bytes = b"") -> int | None:
+    """The orientation, 1 to 8: of EXIF data (which begin with a TIFF header), and where these state none, of XMP data.
+
+    1 where neither states one, None if the EXIF data are damaged; no data are none. As Pillow's ``exif_transpose``.
+    """
     try:
-        return _orientation(exif, {b"II*\0": "<", b"MM\0*": ">"}[exif[:4]])
+        stated = _in_exif(exif, {b"II*\0": "<", b"MM\0*": ">"}[exif[:4]]) if exif else None
     except (KeyError, struct.error):
         return None
+    if stated is None:
+        found = _XMP.search(xmp)
+        stated = int(found[1]) if found else 1
+    return stated if 1 <= stated <= 8 else 1
 
 
-def _orientation(exif: bytes, order: str) -> int:
+def _in_exif(exif: bytes, order: str) -> int | None:
     (start,) = struct.unpack_from(order + "I", exif, 4)
     (count,) = struct.unpack_from(order + "H", exif, start)
     entry = struct.Struct(order + "HHI")
     for at in range(start + 2, start + 2 + 12 * count, 12):
         tag, kind, values = entry.unpack_from(exif, at)
         if tag == _TAG and values == 1 and kind in _KINDS:
-            (value,) = struct.unpack_from(order + _KINDS[kind], exif, at + 8)
-            return value if 1 <= value <= 8 else 1
-    return 1
+            return int(struct.unpack_from(order + _KINDS[kind], exif, at + 8)[0])
+    return None
 
 
 def turn(x: Array, orientation: int) -> Array:

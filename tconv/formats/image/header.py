@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
@@ -26,7 +26,8 @@ class Header:
 
     ``white`` is the largest value that a sample can have: 255 in 8 bits (fewer bits are scaled up to it), 4095 in 12
     bits (more than 8 are left as they are); None where it is unknown (floats, signed integers). ``orientation`` is
-    EXIF's, None if its data are damaged.
+    EXIF's (or XMP's), None if the EXIF data are damaged. ``profile`` names the colour space of an ICC profile that is
+    not sRGB or plain grey.
     """
 
     width: int
@@ -37,6 +38,7 @@ class Header:
     white: int | None = 255
     frames: int = 1
     orientation: int | None = 1
+    profile: str = ""
 
 
 class Picture(NamedTuple):
@@ -70,7 +72,9 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
     _check_blend(header, options)
     dtype = UINT8 if header.dtype is BOOL and options.channels != "keep" else header.dtype
     opacity = options.channels == "rgba" or (options.channels == "keep" and header.alpha)
-    attrs = {"alpha": True} if opacity else NO_ATTRS
+    attrs: Mapping[str, object] = {"alpha": True} if opacity else NO_ATTRS
+    if options.channels == "bgr":
+        attrs = {"channels": "BGR"}
     shape = (*shape, _channels(header, options))
     return Spec(name, dtype, shape, axes + "C", _range(dtype, header.white), attrs=attrs)
 

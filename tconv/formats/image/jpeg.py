@@ -14,12 +14,14 @@ import simplejpeg  # type: ignore[import-untyped]  # it has no annotations
 from tconv.errors import TconvError
 from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import Colour, Header, Picture
+from tconv.formats.image.icc import unusual
 
 if TYPE_CHECKING:
     from tconv.ops import Array
 
 _WINDOW = 4096  # bytes read at a time: as a rule the whole header of a photo without a thumbnail
 _EOI, _SOS, _APP1, _APP2 = 0xD9, 0xDA, 0xE1, 0xE2
+_EXIF, _XMP, _ICC = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0", b"ICC_PROFILE\0"
 _FRAMES = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))  # baseline, extended and progressive; Huffman and arithmetic
 _OTHER_FRAMES = {0xC3: "lossless", 0xCB: "lossless arithmetic", 0xF7: "JPEG-LS"} | dict.fromkeys(
     (0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"
@@ -31,19 +33,27 @@ _RESAVE = "save it as a baseline JPEG or as PNG"
 
 
 def scan(file: BinaryIO, every: bool) -> Header:
-    """Size, components and EXIF orientation from the segments before the first scan; a few reads of ``file``."""
+    """Size, components, orientation and profile from the segments before the first scan; a few reads of ``file``."""
     header: Header | None = None
-    exif = b""
+    exif = xmp = b""
+    profile = dict[bytes, bytes]()
     for marker, body in _segments(file):
         if marker in _FRAMES:
             header = _frame(body)
         elif marker in _OTHER_FRAMES:
             raise TconvError(f"a {_OTHER_FRAMES[marker]} JPEG, which tconv does not read", remedy=_RESAVE)
-        elif marker == _APP1 and not exif and body.startswith(b"Exif\0\0"):
-            exif = body[6:]
+        elif marker == _APP1 and body.startswith(_EXIF):
+            exif = exif or body[len(_EXIF) :]
+        elif marker == _APP1 and body.startswith(_XMP):
+            xmp = body[len(_XMP) :]
+        elif marker == _APP2 and body.startswith(_ICC):
+            profile[body[len(_ICC) :][:1]] = body[len(_ICC) + 2 :]  # its pieces are numbered
     if header is None:
         raise ValueError("no frame header before the first scan")
-    return replace(header, orientation=orientation(exif)) if exif else header
+    if not (exif or xmp or profile):
+        return header
+    whole = b"".join(profile[number] for number in sorted(profile))
+    return replace(header, orientation=orientation(exif, xmp), profile=unusual(whole))
 
 
 def _segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import threading
 import warnings
 from collections.abc import Iterator
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 warnings.filterwarnings("ignore", module=r"PIL\.")  # of odd metadata and large images; what matters is an error here
 _LOCK = threading.Lock()
+
+
+# Pillow logs what it finds odd; what matters is said by tconv, with the file's name.
+logging.getLogger("PIL").addHandler(logging.NullHandler())
 
 
 def opened(plugin: str, file: BinaryIO) -> ImageFile.ImageFile:

@@ -1,4 +1,4 @@
-"""Images: JPEG, PNG, WebP, BMP, TIFF, GIF and PNM files, each as one tensor, described from its header alone."""
+"""Images of every family, each file as one tensor, described from its header alone."""
 
 from __future__ import annotations
 
@@ -151,6 +151,8 @@ def _notes(path: Path, header: Header, options: ReadOptions) -> Iterator[str]:
         yield f"{printable(str(path))}: the first of {header.frames} frames; --frames all reads all"
     if header.orientation is None and options.exif:
         yield f"{printable(str(path))}: its EXIF data are damaged, so it is taken as it is stored"
+    if header.profile:
+        yield f"{printable(str(path))}: its colours stay in {printable(header.profile)}; no ICC profile is applied"
 
 
 @contextmanager

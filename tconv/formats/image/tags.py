@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, STRIP_OFFSETS, ORIENTATION = 256, 257, 258, 259, 262, 273, 274
 SAMPLES, STRIP_COUNTS, TILE_OFFSETS, TILE_COUNTS, EXTRA, FORMAT = 277, 279, 324, 325, 338, 339
-PLANAR, JPEG_TABLES = 284, 347
-_WANTED = frozenset((256, 257, 258, 259, 262, 273, 274, 277, 279, 284, 324, 325, 338, 339, 347))
+PLANAR, JPEG_TABLES, XMP, ICC = 284, 347, 700, 34675
+FILL_ORDER, STRIP_ROWS, PREDICTOR, TILE_WIDTH, TILE_HEIGHT = 266, 278, 317, 322, 323
+_CODING = (WIDTH, HEIGHT, COMPRESSION, FILL_ORDER, STRIP_ROWS, PREDICTOR, TILE_WIDTH, TILE_HEIGHT)  # one value each
+_WANTED = frozenset(
+    (*_CODING, BITS, PHOTOMETRIC, STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_COUNTS, TILE_OFFSETS, TILE_COUNTS, EXTRA)
+) | {FORMAT, PLANAR, JPEG_TABLES}
 _KINDS = {1: "B", 3: "H", 4: "I", 7: "B", 13: "I", 16: "Q", 18: "Q"}  # the unsigned types; 7 is "undefined"
 _MAX_DIRECTORIES = 65536
 
 
 @dataclass(frozen=True)
 class Directory:
-    """One image: its tags that matter here, and where the value of the orientation tag stands (position, format)."""
+    """One image: its tags that matter here, and where the value of the orientation tag stands (position, format).
+
+    ``besides``: where (position, length) the tags stand that make no pixel.
+    """
 
     tags: dict[int, tuple[int, ...]]
-    orientation_at: tuple[int, str] | None = field(default=None, compare=False)
+    orientation_at: tuple[int, str] | None = None
+    besides: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def one(self, tag: int, default: int | None = None) -> int:
         """The single value of a tag; ``ValueError`` if it is missing and there is no default."""
@@ -87,10 +96,43 @@ def upright(data: bytes, found: list[Directory]) -> bytes:
     return bytes(patched)
 
 
+def rewritten(data: bytes, directory: Directory, order: str, which: slice, samples: int, form: int) -> bytes:
+    """A plain TIFF of the same compressed data: the pieces ``which``, as ``samples`` of one format with black as zero.
+
+    So a decoder gets what it knows: one plane of several, or samples under the name of others of that size.
+    """
+    pieces = directory.pieces()[which]
+    body = b"".join(data[at : at + length] for at, length in pieces)
+    starts = [8 + sum(length for _, length in pieces[:i]) for i in range(len(pieces))]
+    offsets, counts = (TILE_OFFSETS, TILE_COUNTS) if TILE_OFFSETS in directory.tags else (STRIP_OFFSETS, STRIP_COUNTS)
+    tags: dict[int, Sequence[int]] = {tag: directory.tags[tag][:1] for tag in _CODING if tag in directory.tags}
+    tags |= {BITS: directory.tags[BITS][:1] * samples, FORMAT: [form] * samples, SAMPLES: [samples]}
+    tags |= {PHOTOMETRIC: [2 if samples > 1 else 1], offsets: starts, counts: [length for _, length in pieces]}
+    if samples == 4:
+        tags[EXTRA] = [2]
+    at = 8 + len(body)
+    far = at + 2 + 12 * len(tags) + 4
+    entries, values = struct.pack(order + "H", len(tags)), b""
+    for tag in sorted(tags):
+        kind, size = ("H", 3) if tag in (BITS, FORMAT) else ("I", 4)
+        value = struct.pack(f"{order}{len(tags[tag])}{kind}", *tags[tag])
+        entries += struct.pack(order + "HHI", tag, size, len(tags[tag]))
+        if len(value) > 4:
+            entries += struct.pack(order + "I", far + len(values))
+            values += value
+        else:
+            entries += value.ljust(4, b"\0")
+    head = {"<": b"II*\0", ">": b"MM\0*"}[order] + struct.pack(order + "I", at)
+    return b"".join([head, body, entries, bytes(4), values])
+
+
 def _directory(file: BinaryIO, dialect: _Dialect, body: bytes, start: int, budget: int) -> tuple[Directory, int]:
     tags: dict[int, tuple[int, ...]] = {}
+    besides: dict[int, tuple[int, int]] = {}
     orientation_at, used = None, 0
     for i, (tag, kind, count, inline) in enumerate(dialect.entry.iter_unpack(body)):
+        if tag in (XMP, ICC) and count > len(inline):
+            besides[tag] = dialect.offset.unpack(inline)[0], count
         if tag not in _WANTED or kind not in _KINDS or (kind == 7) != (tag == JPEG_TABLES):
             continue
         item = struct.Struct(dialect.order + _KINDS[kind])
@@ -103,7 +145,13 @@ def _directory(file: BinaryIO, dialect: _Dialect, body: bytes, start: int, budge
         elif tag == ORIENTATION and count == 1:
             orientation_at = (start + (i + 1) * dialect.entry.size - len(inline), item.format)
         tags[tag] = tuple(value for (value,) in item.iter_unpack(inline[:length]))
-    return Directory(tags, orientation_at), used
+    return Directory(tags, orientation_at, besides), used
+
+
+def beside(file: BinaryIO, directory: Directory, tag: int) -> bytes:
+    """The value of a tag that makes no pixel; nothing where it is missing, or not in the file."""
+    at, length = directory.besides.get(tag, (0, 0))
+    return _read(file, at, length) if at + length <= file.seek(0, 2) else b""
 
 
 def _number(file: BinaryIO, at: int, form: struct.Struct) -> int:

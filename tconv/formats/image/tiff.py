@@ -17,7 +17,9 @@ from PIL import _imaging
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image import jpeg, tags
+from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import BOOL, UINT8, UINT16, Colour, Header, Picture
+from tconv.formats.image.icc import unusual
 from tconv.formats.image.pillow import opened, palette, pixels, unlimited
 
 if TYPE_CHECKING:
@@ -37,10 +39,14 @@ _MODES: dict[str, tuple[Colour, bool]] = {  # of Pillow, which hold 8-bit images
     "RGB": ("rgb", False), "YCbCr": ("rgb", False), "RGBA": ("rgb", True), "CMYK": ("cmyk", False),
 }  # fmt: skip
 _CONVERTED = {"La": "LA", "YCbCr": "RGB"}
-_OPENCV = frozenset(("uint10", "uint12", "uint14", "uint16", "uint32", "int16", "int32", "float32", "float64"))
+_FORMS = {"uint": 1, "int": 2, "float": 3}
+_OPENCV = frozenset(
+    ("uint10", "uint12", "uint14", "uint16", "uint32", "int16", "int32", "float16", "float32", "float64")
+)
 _PILLOW = frozenset(("uint16", "int16", "int32", "float32"))  # of one channel
 _NONE, _OLD_JPEG, _JPEG, _DEFLATE = 1, 6, 7, frozenset((8, 32946))
 _OPENCV_COMPRESSION = _DEFLATE | {_NONE, 5, 32773}  # 5 is LZW, 32773 PackBits
+_FLOATING = 3  # the predictor for floats
 _LARGEST_TILE = 1 << 26  # bytes that a tile may have beyond those of its image
 _UNSPECIFIED, _ASSOCIATED = 0, 1  # what an extra sample is: no alpha, or an alpha that colours are multiplied by
 
@@ -55,6 +61,7 @@ class _Layout(NamedTuple):
     extra: int | None  # what the first sample beyond the colours is
     compression: int
     planar: bool  # whether channels are stored one after the other
+    predictor: int
 
     @property
     def sample(self) -> str:
@@ -65,18 +72,20 @@ class _Layout(NamedTuple):
         return self.depth <= 8 and (self.kind == "uint" or (self.sample == "int8" and self.photometric == 1))
 
     @property
+    def inverted(self) -> bool:
+        return self.photometric == 0
+
+    @property
     def by_opencv(self) -> bool:
-        # What is planar and deep it jumbles without an error.
-        colours = (self.photometric, self.samples) in ((1, 1), (2, 3), (2, 4)) and not self.planar
-        return colours and self.sample in _OPENCV and self.compression in _OPENCV_COMPRESSION
+        colours = (self.photometric, self.samples) in ((0, 1), (1, 1), (2, 3), (2, 4))
+        unknown = (self.inverted and self.kind != "uint") or (self.sample, self.predictor) == ("float16", _FLOATING)
+        deep = self.sample in _OPENCV and not unknown
+        return not self.shallow and colours and deep and self.compression in _OPENCV_COMPRESSION
 
     @property
     def by_pillow(self) -> bool:
-        deep = (self.sample in _PILLOW, self.photometric) == (True, 1) or (self.sample, self.photometric) == (
-            "uint16",
-            0,
-        )
-        return self.shallow or (deep and self.samples == 1)
+        known = self.sample == "uint16" if self.inverted else self.sample in _PILLOW and self.photometric == 1
+        return self.shallow or (known and self.samples == 1)
 
     def refused(self) -> TconvError:
         colours = _PHOTOMETRIC.get(self.photometric, f"photometric {self.photometric}")
@@ -89,29 +98,37 @@ class _Layout(NamedTuple):
 
 def scan(file: BinaryIO, every: bool) -> Header:
     """The header, from the tags; all pixels are known to lie within the file."""
-    if file.read(4) == b"MM\0+":
-        raise TconvError("a big-endian BigTIFF, which tconv does not read", remedy="save it as a plain TIFF")
+    head = file.read(4)
     found, frames, order = tags.directories(file, every)
     size = file.seek(0, 2)
     layout = _layout(found[0])
+    if head == b"MM\0+" and not layout.by_opencv:
+        raise TconvError("a big-endian BigTIFF, which tconv does not read", remedy="save it as a plain TIFF")
     for directory in found:
         if _layout(directory) != layout:
             raise TconvError("frames of unequal size or kind", remedy="leave --frames all out, or split the file")
         _check_sizes(directory, layout, size)
-    turned = found[0].one(tags.ORIENTATION, 1)
     header = _shallow(file, layout) if layout.shallow else _deep(layout, order)
-    return replace(header, frames=frames, orientation=turned if 1 <= turned <= 8 else 1)
+    turned, profile = _turned(file, found[0]), unusual(tags.beside(file, found[0], tags.ICC))
+    return replace(header, frames=frames, orientation=turned, profile=profile)
 
 
 def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
     """In the file's own channels and depth; depths of 10, 12 and 14 bits as they are, in uint16."""
-    found, _, _ = tags.directories(io.BytesIO(data), count > 1)
+    found, _, order = tags.directories(io.BytesIO(data), count > 1)
     layout = _layout(found[0])
     for directory in found:
         _check_streams(data, directory, layout)
-    data = tags.upright(data, found)
-    by_opencv = layout.by_opencv and not layout.shallow
-    return _opencv(data, header, layout, count) if by_opencv else _pillow(data, header, layout, count)
+    if layout.by_opencv:
+        return (_opencv(data, directory, order, header, layout) for directory in found[:count])
+    return _pillow(tags.upright(data, found), header, layout, count)
+
+
+def _turned(file: BinaryIO, directory: Directory) -> int | None:
+    if tags.ORIENTATION not in directory.tags:
+        return orientation(b"", tags.beside(file, directory, tags.XMP))
+    stated = directory.one(tags.ORIENTATION)
+    return stated if 1 <= stated <= 8 else 1
 
 
 def _layout(directory: Directory) -> _Layout:
@@ -124,7 +141,7 @@ def _layout(directory: Directory) -> _Layout:
     return _Layout(
         directory.one(tags.WIDTH), directory.one(tags.HEIGHT), directory.one(tags.PHOTOMETRIC), samples,
         kind, depths.pop(), extra[0] if extra else None, directory.one(tags.COMPRESSION, _NONE),
-        samples > 1 and directory.one(tags.PLANAR, 1) == 2,
+        samples > 1 and directory.one(tags.PLANAR, 1) == 2, directory.one(tags.PREDICTOR, 1),
     )  # fmt: skip
 
 
@@ -214,10 +231,26 @@ def _whole(x: Array, layout: _Layout) -> Array:
     return ~x if layout.sample == "uint16" and layout.photometric == 0 else x
 
 
-def _opencv(data: bytes, header: Header, layout: _Layout, count: int) -> Iterator[Picture]:
-    from tconv.formats.image.opencv import decode_all, decode_one
+def _opencv(data: bytes, directory: Directory, order: str, header: Header, layout: _Layout) -> Picture:
+    """OpenCV gets plain TIFFs: it jumbles planes, turns pictures, and does not know half floats."""
+    from tconv.formats.image.opencv import decode_one
 
-    for x in decode_all(data) if count > 1 else [decode_one(data)]:
-        if layout.depth < 16:
-            x = x >> (16 - layout.depth)  # OpenCV shifts few bits to the top
-        yield Picture(x[..., :3] if layout.samples == 4 and not header.alpha else x)
+    half = layout.sample == "float16"
+    form = _FORMS["uint" if half else layout.kind]
+    planes = layout.samples if layout.planar else 1
+    each, rest = divmod(len(directory.pieces()), planes)
+    if rest:
+        raise ValueError(f"{len(directory.pieces())} pieces for {planes} planes")
+    parts = [
+        decode_one(
+            tags.rewritten(data, directory, order, slice(i * each, (i + 1) * each), layout.samples // planes, form)
+        )
+        for i in range(planes)
+    ]
+    x = np.concatenate(parts, axis=-1)
+    if layout.depth < 16:
+        x = x >> (16 - layout.depth)  # OpenCV shifts few bits to the top
+    if layout.inverted:
+        x = (1 << layout.depth) - 1 - x
+    x = x.view(np.float16) if half else x
+    return Picture(x[..., :3] if layout.samples == 4 and not header.alpha else x)

@@ -8,29 +8,33 @@ from typing import BinaryIO
 
 from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import Colour, Header, Picture
+from tconv.formats.image.icc import unusual
 from tconv.formats.image.pillow import frames
 
 _PLUGIN = "WebPImagePlugin.WebPImageFile"
 _ALPHA = 0x10
+_BESIDES = (b"EXIF", b"XMP ", b"ICCP")
 
 
 def scan(file: BinaryIO, every: bool) -> Header:
-    """Canvas, alpha, frames and orientation from the chunk headers."""
+    """Canvas, alpha, frames, orientation and profile from the chunks around the pixels."""
     chunks = _chunks(file, file.seek(0, 2))
     kind, at, _ = next(chunks)
     if kind != b"VP8X":
         return Header(*_bitstream(kind, _read(file, at, 10)))
     flags, width, height = _canvas(_read(file, at, 10))
     alpha, count = bool(flags & _ALPHA), 0
-    turned: int | None = 1
+    said = dict[bytes, bytes]()
     for kind, at, length in chunks:
         if kind in (b"ANMF", b"VP8 ", b"VP8L"):
             count += 1
         if kind == b"ALPH" or (kind == b"VP8L" and _bitstream(kind, _read(file, at, 10))[3]):
             alpha = True
-        elif kind == b"EXIF":
-            turned = orientation(_read(file, at, length).removeprefix(b"Exif\0\0"))
-    return Header(width, height, "rgb", alpha, frames=max(1, count), orientation=turned)
+        elif kind in _BESIDES:
+            said[kind] = _read(file, at, length)
+    exif, xmp, profile = (said.get(kind, b"") for kind in _BESIDES)
+    turned = orientation(exif.removeprefix(b"Exif\0\0"), xmp)
+    return Header(width, height, "rgb", alpha, frames=max(1, count), orientation=turned, profile=unusual(profile))
 
 
 def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:

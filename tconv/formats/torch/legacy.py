@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from tconv.formats.raw import file_size, truncated
 from tconv.formats.torch.objects import Storage, damaged
-from tconv.formats.torch.storage import Checkpoint, Storages
+from tconv.formats.torch.storage import Checkpoint, Place, Storages
 from tconv.formats.torch.unpickle import Unpickler
 
 MAGIC = 0x1950A86A20F9469CFC6C
@@ -32,17 +32,20 @@ def load(raw: RawIOBase) -> Checkpoint:
             raise damaged("it does not begin as torch.save begins a file")
         value, keys = next_pickle(), next_pickle()
         pickled = file.tell()
-        return Checkpoint(value, pickled, _places(file, size, keys, storages.found), big_endian=False)
+        places = _places(file, size, keys, storages.found)
+        more = size - file.tell()
+        notes = (f"the {more:,} bytes after its end are ignored",) if more else ()
+        return Checkpoint(value, pickled, places, False, notes)
     finally:
         file.detach()
 
 
-def _places(file: BinaryIO, size: int, keys: Any, storages: dict[str, Storage]) -> dict[str, tuple[int, int]]:
+def _places(file: BinaryIO, size: int, keys: Any, storages: dict[str, Storage]) -> dict[str, Place]:
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise damaged("it has no list of storages")
     if len(set(keys)) != len(keys) or set(keys) != set(storages):
         raise damaged("its list of storages is not that of its tensors")
-    places = {}
+    places = dict[str, Place]()
     for key in keys:
         header, start = file.read(_COUNT.size), file.tell()
         if len(header) < _COUNT.size:
@@ -53,6 +56,6 @@ def _places(file: BinaryIO, size: int, keys: Any, storages: dict[str, Storage]) 
         count = storage.root_count * storage.type.itemsize
         if start + count > size:
             raise truncated(start + count, size)
-        places[key] = (start, count)
+        places[key] = Place(start, count)
         file.seek(start + count)
     return places

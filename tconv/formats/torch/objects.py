@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import PurePath, PurePosixPath, PureWindowsPath
+from typing import Any, ClassVar
 
 from tconv.dtypes import DTYPES, DType
-from tconv.errors import TconvError
+from tconv.errors import NotTensor, TconvError
 
 DAMAGED = "the file is damaged or was not written by torch.save: fetch or save it again"
 
@@ -17,9 +18,9 @@ def damaged(reason: str) -> TconvError:
     return TconvError(reason, remedy=DAMAGED)
 
 
-def unsupported(what: str) -> TconvError:
+def unsupported(what: str, remedy: str = "save it as a plain tensor with PyTorch") -> NotTensor:
     """The file is sound, but holds what tconv has no use for."""
-    return TconvError(f"holds {what}, which tconv cannot read", remedy="save it as a plain tensor with PyTorch")
+    return NotTensor(f"{what}, which tconv cannot read", remedy=remedy)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,53 @@ class Maker:
 
     def __str__(self) -> str:
         return self.path
+
+
+@dataclass(frozen=True, eq=False)
+class Blank(Maker):
+    """Of a class whose instances a pickle makes empty before it sets their state."""
+
+
+@dataclass(frozen=True, eq=False)
+class Foreign:
+    """Stands in the place of what tconv cannot read, such as a sparse tensor; ``remedy``: how to save it instead."""
+
+    what: str
+    remedy: str = "save it as a plain tensor with PyTorch"
+
+    def refusal(self) -> NotTensor:
+        return unsupported(self.what, self.remedy)
+
+
+@dataclass(eq=False)
+class Record:
+    """An instance of class ``path``, which is never run. ``state`` is what the pickle sets: attributes, mostly."""
+
+    path: str
+    state: Any = None
+
+
+@dataclass(frozen=True)
+class FilePath:
+    """A path of a class of pathlib's, as text."""
+
+    KINDS: ClassVar[Mapping[str, type[PurePath]]] = {
+        "Path": PurePosixPath,
+        "PosixPath": PurePosixPath,
+        "PurePath": PurePosixPath,
+        "PurePosixPath": PurePosixPath,
+        "WindowsPath": PureWindowsPath,
+        "PureWindowsPath": PureWindowsPath,
+    }
+    path: str
+    text: str
+
+    @classmethod
+    def of(cls, path: str, parts: tuple[Any, ...]) -> FilePath:
+        """``path`` is that of the class; ``parts`` are what its constructor was called with."""
+        if not all(type(part) is str for part in parts):
+            raise TypeError("a path of what is no text")
+        return cls(path, str(cls.KINDS[path.rpartition(".")[2]](*parts)))
 
 
 @dataclass(frozen=True)

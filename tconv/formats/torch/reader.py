@@ -5,14 +5,14 @@ from __future__ import annotations
 from io import RawIOBase
 from pathlib import Path
 
-from tconv.errors import TconvError
+from tconv.errors import NotTensor, TconvError
 from tconv.formats.raw import file_size, opened, take
 from tconv.formats.torch import legacy, zipped
 from tconv.formats.torch.objects import StoredTensor
 from tconv.formats.torch.sharing import identity, shared_places
 from tconv.formats.torch.storage import Checkpoint, make_source
 from tconv.formats.torch.tree import Flat, flatten
-from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+from tconv.tensor import Extra, ReadOptions, Ref, Spec, Stream, Tensor
 
 _LEGACY = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number as a pickle, after two bytes that name the protocol
 _TAR_MARK = 257  # where "ustar" is in a tar archive
@@ -26,18 +26,19 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     ``attrs`` has "requires_grad", "parameter", "state" (Python attributes) and "place" (which storage was shared).
     """
     with opened(path) as file:
-        checkpoint = _load(file)
+        checkpoint = _load(path, file)
         flat = flatten(checkpoint.value, name, checkpoint.pickled)
-    bare = isinstance(checkpoint.value, StoredTensor)
-    notes = (f"{path}: its NumPy arrays ({flat.arrays}) are kept as they are",) if flat.arrays else ()
-    return Stream(_tensors(path, flat, checkpoint), Extra("data" if bare else "weights", flat.tree), notes)
+    tensors, others = _tensors(path, flat, checkpoint)
+    extra = Extra("data" if isinstance(flat.tree, Ref) else "weights", flat.tree)
+    notes = tuple(f"{path}: {note}" for note in (*checkpoint.notes, *flat.notes))
+    return Stream(tensors, extra, notes, others)
 
 
-def _load(file: RawIOBase) -> Checkpoint:
+def _load(path: Path, file: RawIOBase) -> Checkpoint:
     file_size(file)
     head = take(file, _TAR_MARK + 5)
     if head.startswith(b"PK"):
-        return zipped.load(file)
+        return zipped.load(path, file)
     if head[2:].startswith(_LEGACY):
         return legacy.load(file)
     if head[_TAR_MARK:] == b"ustar":
@@ -53,14 +54,19 @@ def _load(file: RawIOBase) -> Checkpoint:
     raise TconvError("not a PyTorch checkpoint", remedy="it may be cut off or of another format")
 
 
-def _tensors(path: Path, flat: Flat, checkpoint: Checkpoint) -> tuple[Tensor, ...]:
+def _tensors(path: Path, flat: Flat, checkpoint: Checkpoint) -> tuple[tuple[Tensor, ...], tuple[NotTensor, ...]]:
+    """The tensors, and what stands among them and cannot be read."""
     places = shared_places(path, flat.tensors)
     firsts: dict[object, Tensor] = {}
-    tensors = []
+    tensors, others = list[Tensor](), list(flat.others)
     for name, stored in flat.tensors.items():
         first = firsts.get(identity(stored))
         try:
             source = first.source if first else make_source(path, stored, checkpoint)
+        except NotTensor as refusal:
+            refusal.tensor = name
+            others.append(refusal)
+            continue
         except TconvError as problem:
             raise problem.at(file=path, tensor=name) from problem
         attrs = _attrs(stored)
@@ -70,7 +76,9 @@ def _tensors(path: Path, flat: Flat, checkpoint: Checkpoint) -> tuple[Tensor, ..
         spec = Spec(name, stored.dtype, stored.shape, device=stored.storage.device, alias_of=alias_of, attrs=attrs)
         tensors.append(Tensor(spec, source))
         firsts.setdefault(identity(stored), tensors[-1])
-    return tuple(tensors)
+    for other in others:
+        other.at(file=path)
+    return tuple(tensors), tuple(others)
 
 
 def _attrs(stored: StoredTensor) -> dict[str, object]:

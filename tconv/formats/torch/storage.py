@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tconv.formats.deflated import Cursor, DeflatedSource
 from tconv.formats.raw import Around, RawSource
-from tconv.formats.torch.objects import Storage, StorageType, StoredTensor, damaged
+from tconv.formats.torch.objects import Storage, StorageType, StoredTensor, damaged, unsupported
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -20,15 +21,24 @@ if TYPE_CHECKING:
 _LIMIT = 1 << 63
 
 
+class Place(NamedTuple):
+    """Where the ``size`` bytes of a storage are: at offset ``start``, or what a deflated member unpacks to."""
+
+    start: int
+    size: int
+    deflated: Cursor | None = None
+
+
 class Checkpoint(NamedTuple):
-    """What a file holds. ``places``: the offset and the size in bytes of each storage; ``pickled``: the size in bytes
-    of the description.
+    """What a file holds. ``places``: where each storage is; ``pickled``: the size in bytes of the description;
+    ``notes``: what the user should hear.
     """
 
     value: Any
     pickled: int
-    places: Mapping[str, tuple[int, int]]
+    places: Mapping[str, Place]
     big_endian: bool
+    notes: tuple[str, ...] = ()
 
 
 class Storages:
@@ -86,18 +96,37 @@ def make_source(path: Path, tensor: StoredTensor, checkpoint: Checkpoint) -> Sou
     """
     storage, itemsize = tensor.storage, tensor.dtype.itemsize
     unit = storage.type.itemsize
-    start, held = checkpoint.places[storage.key]
+    start, held, deflated = checkpoint.places[storage.key]
     if storage.root_count * unit > held:
         raise damaged(f"its storage should have {storage.root_count * unit:,} bytes and has {held:,}")
     last = sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride, strict=True))
     if 0 not in tensor.shape and (tensor.offset + last + 1) * itemsize > storage.count * unit:
         raise damaged("it reaches beyond the end of its storage")
-    offset = start + storage.first * unit + tensor.offset * itemsize
+    offset = storage.first * unit + tensor.offset * itemsize
     swap = checkpoint.big_endian != (sys.byteorder == "big")
     used = tuple(s if n > 1 else 0 for n, s in zip(tensor.shape, tensor.stride, strict=True))
     strides = None if in_c_order(tensor.shape, tensor.stride) else used
-    elements = RawSource(path, tensor.dtype, tensor.shape, offset, swap, strides)
+    if deflated:
+        return _deflated(tensor, deflated, offset, swap, strides)
+    elements = RawSource(path, tensor.dtype, tensor.shape, start + offset, swap, strides)
     return Marked(elements, tensor.conj, tensor.neg) if tensor.conj or tensor.neg else elements
+
+
+def _deflated(
+    tensor: StoredTensor, cursor: Cursor, offset: int, swap: bool, strides: tuple[int, ...] | None
+) -> DeflatedSource:
+    """torch.save never compresses; people who unpack a checkpoint and zip it again do. Raises ``NotTensor`` for views
+    that leave out or repeat elements, which lie too far apart to be decoded in order.
+    """
+    order = None
+    if strides is not None:
+        order = tuple(sorted(range(len(strides)), key=lambda axis: -strides[axis]))
+        stored = tuple(tensor.shape[axis] for axis in order)
+        if not in_c_order(stored, tuple(strides[axis] for axis in order)):
+            order = ()
+    if order == () or tensor.conj or tensor.neg:
+        raise unsupported("a view of a compressed storage", "unpack the archive, and zip its folder with zip -0 -r")
+    return DeflatedSource(tensor.dtype, tensor.shape, cursor, offset, swap, order)
 
 
 def in_c_order(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tconv.errors import TconvError
+from tconv.errors import NotTensor, TconvError
 from tconv.formats.torch import numpy_values as tn
 from tconv.formats.torch.objects import (
     Device,
+    FilePath,
+    Foreign,
     Layout,
     Maker,
     Named,
+    Record,
     Size,
     Storage,
     StorageType,
@@ -32,14 +35,20 @@ _PLAIN = (
     *(Size, Device, Layout, Named, np.generic),
 )
 _GONE = object()
+_LISTED = 5  # names in a note
 
 
 class Flat(NamedTuple):
-    """The tensors by name, in order, and the containers with a ``Ref`` in the place of each."""
+    """The tensors by name, in order, and the containers with a ``Ref`` in the place of each.
+
+    ``others``: what stands there and cannot be read, each with its name, and a ``Ref`` of it in the tree too.
+    ``notes``: what became plainer than it was.
+    """
 
     tensors: dict[str, StoredTensor]
     tree: Any
-    arrays: int  # NumPy arrays among the plain values
+    others: tuple[NotTensor, ...]
+    notes: tuple[str, ...]
 
 
 def flatten(value: Any, bare_name: str, size: int) -> Flat:
@@ -49,17 +58,26 @@ def flatten(value: Any, bare_name: str, size: int) -> Flat:
     for containers that hold themselves or are nested too deep, and for two tensors of one name.
     """
     walk = _Flattening(size + _SLACK)
-    tree = walk.visit(value, (bare_name,) if isinstance(value, StoredTensor) else ())
-    return Flat(walk.tensors, tree, walk.arrays)
+    tree = walk.visit(value, () if isinstance(value, dict | list | tuple | Record) else (bare_name,))
+    return Flat(walk.tensors, tree, tuple(walk.others), tuple(walk.notes()))
 
 
 class _Flattening:
     def __init__(self, limit: int) -> None:
         self.tensors: dict[str, StoredTensor] = {}
-        self.arrays = 0
+        self.others: list[NotTensor] = []
+        self._arrays = 0
+        self._plainer: dict[str, list[str]] = {}  # what was made of what, and the names
         self._left = limit
         self._keys: dict[str, tuple[Any, ...]] = {}
         self._open: set[int] = set()  # the containers around the one that is visited
+
+    def notes(self) -> Iterator[str]:
+        if self._arrays:
+            yield f"its NumPy arrays ({self._arrays}) are kept as they are"
+        for what, names in self._plainer.items():
+            more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+            yield f"{what}: {', '.join(names[:_LISTED])}{more}"
 
     def visit(self, value: Any, keys: tuple[Any, ...]) -> Any:
         self._left -= 1
@@ -71,23 +89,37 @@ class _Flattening:
             return value
         if isinstance(value, dict | list | tuple):
             return self._container(value, keys)
-        return self._plain(value)
+        if isinstance(value, Record):
+            return self._record(value, keys)
+        return self._plain(value, keys)
 
-    def _tensor(self, value: StoredTensor, keys: tuple[Any, ...]) -> Ref:
+    def _named(self, keys: tuple[Any, ...]) -> str:
         name = ".".join(map(str, keys))
-        if name in self.tensors:
+        if name in self._keys:
             one, other = _path_text(self._keys[name]), _path_text(keys)
             raise TconvError(
                 f"two tensors would have this name: {one} and {other}",
                 remedy="rename one of the keys where it was saved",
                 tensor=name,
             )
-        self.tensors[name], self._keys[name] = value, keys
+        self._keys[name] = keys
+        return name
+
+    def _tensor(self, value: StoredTensor, keys: tuple[Any, ...]) -> Ref:
+        name = self._named(keys)
+        self.tensors[name] = value
         if value.state:
-            count = len(self.tensors)
+            count = len(self._keys)
             self.tensors[name] = replace(value, state=self.visit(dict(value.state), (*keys, "state")))
-            if len(self.tensors) > count:
+            if len(self._keys) > count:
                 raise unsupported("a tensor whose attributes are tensors").at(tensor=name)
+        return Ref(name)
+
+    def _foreign(self, value: Foreign, keys: tuple[Any, ...]) -> Ref:
+        name = self._named(keys)
+        refusal = value.refusal()
+        refusal.tensor = name
+        self.others.append(refusal)
         return Ref(name)
 
     def _container(self, value: Any, keys: tuple[Any, ...]) -> Any:
@@ -100,18 +132,31 @@ class _Flattening:
         self._open.discard(id(value))
         return made
 
-    def _plain(self, value: Any) -> Any:
-        if isinstance(value, tn.Array):
-            self.arrays += 1
-            return value.array
-        if isinstance(value, tn.Dtype):
-            return value.dtype
-        if isinstance(value, np.generic):
+    def _record(self, value: Record, keys: tuple[Any, ...]) -> Any:
+        state = {} if value.state is None else value.state
+        if type(state) is not dict or not all(type(name) is str for name in state):
+            raise damaged(f"the attributes of a {value.path} in it are none")
+        self._note(f"{value.path} is read as a dict", keys)
+        return self._container(state, keys)
+
+    def _note(self, what: str, keys: tuple[Any, ...]) -> None:
+        self._plainer.setdefault(what, []).append(".".join(map(str, keys)) or "the top")
+
+    def _plain(self, value: Any, keys: tuple[Any, ...]) -> Any:
+        if isinstance(value, tn.Array | tn.Dtype):
+            value = value.array if isinstance(value, tn.Array) else value.known
+            self._arrays += isinstance(value, np.ndarray)
+        if isinstance(value, Foreign):
+            return self._foreign(value, keys)
+        if isinstance(value, FilePath):
+            self._note(f"{value.path} is read as text", keys)
+            return value.text
+        if isinstance(value, np.ndarray | np.generic | np.dtype):
             return value
         if isinstance(value, Maker | StorageType):
             return Named(value.path)
         if isinstance(value, Storage):
-            raise unsupported("a bare storage")
+            return self._foreign(Foreign("a bare storage", "save a tensor of it"), keys)
         raise damaged(f"it holds a {type(value).__name__}")
 
 
@@ -145,25 +190,16 @@ def _path_text(keys: tuple[Any, ...]) -> str:
     return "".join(f"[{key!r}]" for key in keys) or "the top"
 
 
-class Fitted(NamedTuple):
-    """A tree whose every ``Ref`` names a tensor that there is, and the names of those that are gone from it."""
-
-    tree: Any
-    gone: tuple[str, ...]
-
-
-def fit(tree: Any, names: Mapping[str, object]) -> Fitted:
+def fit(tree: Any, names: Mapping[str, object]) -> Any:
     """``tree`` with the tensors that are not among ``names`` taken out, and those that it does not hold put in.
 
     What is put in goes to the top level, by its name; where that is no dict, the result is a plain dict of all.
     """
-    gone: list[str] = []
     held: set[str] = set()
 
     def visit(key: Any, value: Any) -> Any:
         if isinstance(value, Ref):
             if value.name not in names:
-                gone.append(value.name)
                 return _GONE
             held.add(value.name)
             return value
@@ -172,9 +208,9 @@ def fit(tree: Any, names: Mapping[str, object]) -> Fitted:
     fitted = visit(None, tree)
     missing = [name for name in names if name not in held]
     if fitted is None or fitted is _GONE or (missing and not isinstance(fitted, dict)):
-        return Fitted({name: Ref(name) for name in names}, tuple(gone))
+        return {name: Ref(name) for name in names}
     for name in missing:
         if name in fitted:
             raise TconvError("the checkpoint holds something else by this name already", tensor=name)
         fitted[name] = Ref(name)
-    return Fitted(fitted, tuple(gone))
+    return fitted

@@ -13,8 +13,9 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from tconv.formats.torch.globals import build, find_global, is_key
-from tconv.formats.torch.objects import Maker, Storage, damaged
+from tconv.formats.torch.constructors import is_key
+from tconv.formats.torch.globals import build, find_global
+from tconv.formats.torch.objects import Blank, Maker, Storage, damaged
 
 _LONGEST_NAME = 1000  # bytes of a module or of a name in it
 _LONGEST_INTEGER = 256  # bytes; torch.save meets none longer than those of a random generator's state
@@ -27,13 +28,20 @@ Step = Callable[["Unpickler"], None]
 class Unpickler:
     """Reads one pickle from ``file``, which holds ``size`` bytes in all.
 
-    ``storage`` makes a storage of what torch calls a persistent id.
+    ``storage`` makes a storage of what torch calls a persistent id, ``find`` gives what stands for a global.
     """
 
-    def __init__(self, file: BinaryIO, size: int, storage: Callable[[object], Storage]) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        size: int,
+        storage: Callable[[object], Storage],
+        find: Callable[[str, str], Any] = find_global,
+    ) -> None:
         self._file = file
         self._size = size
         self._storage = storage
+        self._find = find
         self._stack: list[Any] = []
         self._marks: list[list[Any]] = []
         self._memo: dict[int, Any] = {}
@@ -123,15 +131,23 @@ class Unpickler:
     def find(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
             raise damaged("its pickle names a global with something that is no text")
-        self.push(find_global(module, name))
+        self.push(self._find(module, name))
 
     def reduce(self) -> None:
         """Call what is on the stack, if it is one of the functions of the table."""
         args, maker = self._stack.pop(), self._stack.pop()
-        if type(maker) is not Maker or type(args) is not tuple:
+        if not isinstance(maker, Maker) or type(args) is not tuple:
             raise damaged(f"its pickle calls a {type(maker).__name__} with a {type(args).__name__}")
         self._copies(*args)
         self.push(maker(*args))
+
+    def new(self) -> None:
+        """An empty instance of what is on the stack, if it is a class whose instances are made so."""
+        args, maker = self._stack.pop(), self._stack.pop()
+        if type(maker) is not Blank or args != ():
+            named = maker if isinstance(maker, Maker) else f"a {type(maker).__name__}"
+            raise damaged(f"its pickle makes an instance of {named} in a way that torch.save never does")
+        self.push(maker())
 
     def build(self) -> None:
         state = self._stack.pop()
@@ -149,7 +165,7 @@ class Unpickler:
 
     def inst(self) -> None:
         """An opcode of protocol 0 that calls a class; what it names is worth saying."""
-        found = find_global(self._line(), self._line())
+        found = self._find(self._line(), self._line())
         raise damaged(f"its pickle calls {found} in a way that torch.save never does")
 
 
@@ -246,6 +262,7 @@ _STEPS: dict[bytes, Step] = {
     pickle.STACK_GLOBAL: lambda m: m.find(*[m._stack.pop(), m._stack.pop()][::-1]),
     pickle.INST: Unpickler.inst,
     pickle.REDUCE: Unpickler.reduce,
+    pickle.NEWOBJ: Unpickler.new,
     pickle.BUILD: Unpickler.build,
     pickle.BINPERSID: Unpickler.persistent,
     pickle.BINPUT: lambda m: m.memoize(m._number("<B")),

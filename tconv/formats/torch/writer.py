@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from tconv.dtypes import DTYPES
 from tconv.formats.crc import PiecewiseCrc32
 from tconv.formats.flat import check_dtypes, check_names
+from tconv.formats.mark import FRAMEWORK
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.torch.objects import STORAGE_DTYPES, TORCH_DTYPES, UNTYPED, Named
 from tconv.formats.torch.pickler import Call, Identity, Pickler
@@ -44,15 +45,13 @@ class TorchWriter(PositionalWriter):
         self._views = share(specs)
         self._numbers = {base: n for n, base in enumerate(sorted({v.base for v in self._views}))}
         self._index = {spec.name: i for i, spec in enumerate(specs)}
-        fitted = fit(extra.tree, self._index)
         self._small = {
-            "data.pkl": Pickler(self._tensor).dump(fitted.tree),
+            "data.pkl": Pickler(self._tensor).dump(fit(extra.tree, self._index)),
             "byteorder": b"little",
             "version": b"3\n",
         }
         self.left_out = (
-            *fitted.gone,
-            *(f"metadata {key!r}" for key in extra.metadata),
+            *(f"metadata {key!r}" for key in extra.metadata if key != FRAMEWORK),
             *(f"requires_grad of {s.name}" for s in specs if s.attrs.get("requires_grad") and not _requires_grad(s)),
         )
         self._plan()

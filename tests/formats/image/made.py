@@ -68,9 +68,9 @@ def native(x: Array) -> Array:
     return x.astype(x.dtype.newbyteorder("="), copy=False)
 
 
-def over(x: Array, background: int) -> Array:
-    """Colours with alpha laid over one grey level: the definition, in float64."""
-    top = np.iinfo(x.dtype).max
+def over(x: Array, background: int, top: int = 0) -> Array:
+    """Colours with alpha, ``top`` or the dtype's largest being opaque, laid over one grey level: the definition."""
+    top = top or np.iinfo(x.dtype).max
     alpha = x[..., -1:] / top
     blended: Array = np.rint(x[..., :-1] * alpha + background * (1 - alpha)).astype(x.dtype)
     return blended
@@ -97,6 +97,40 @@ def oriented(value: int, kind: int = 3, order: str = "<") -> bytes:
     return head + struct.pack(order + "HHHI", 1, 0x0112, kind, 1) + number + bytes(4)
 
 
+# Primaries as XYZ under D50, as the makers of the spaces state them.
+SRGB = {"r": (0.43607, 0.22249, 0.01392), "g": (0.38515, 0.71687, 0.09708), "b": (0.14307, 0.06061, 0.7141)}
+P3 = {"r": (0.51512, 0.2412, -0.00105), "g": (0.29198, 0.69225, 0.04189), "b": (0.1571, 0.06657, 0.78407)}
+
+
+def curve(*values: float) -> bytes:
+    """A curve of an ICC profile: none is the identity, one is a gamma, several are a table of 16-bit numbers."""
+    numbers = [round(256 * values[0])] if len(values) == 1 else [round(value) for value in values]
+    return b"curv" + bytes(4) + struct.pack(f">I{len(numbers)}H", len(numbers), *numbers)
+
+
+def profile(
+    primaries: dict[str, tuple[float, float, float]], tone: bytes, name: str, space: str = "RGB", version: int = 2
+) -> bytes:
+    """An ICC profile of a display, with one curve for all channels."""
+    if version == 4:
+        text = name.encode("utf-16-be")
+        desc = b"mluc" + bytes(4) + struct.pack(">II4sII", 1, 12, b"enUS", len(text), 28) + text
+    else:
+        desc = b"desc" + bytes(4) + struct.pack(">I", len(name) + 1) + name.encode() + b"\0"
+    tags = {b"desc": desc, b"kTRC": tone}
+    for letter, numbers in primaries.items():
+        tags[letter.encode() + b"XYZ"] = b"XYZ " + bytes(4) + struct.pack(">3i", *(round(65536 * n) for n in numbers))
+        tags[letter.encode() + b"TRC"] = tone
+    table, body, at = b"", b"", 132 + 12 * len(tags)
+    for kind, data in tags.items():
+        table += struct.pack(">4sII", kind, at + len(body), len(data))
+        body += data
+    head = struct.pack(
+        ">I4sBBBB4s4s4s", at + len(body), b"none", version, 0, 0, 0, b"mntr", space.ljust(4).encode(), b"XYZ "
+    )
+    return head.ljust(128, b"\0") + struct.pack(">I", len(tags)) + table + body
+
+
 def png_chunk(kind: bytes, body: bytes) -> bytes:
     return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
@@ -115,6 +149,32 @@ def png(
     data = png_chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows)))
     extra = [b"".join(png_chunk(*chunk) for chunk in chunks) for chunks in (before, after)]
     return b"\x89PNG\r\n\x1a\n" + head + extra[0] + data + extra[1] + png_chunk(b"IEND", b"")
+
+
+def apng(
+    *frames: tuple[Array, tuple[int, int], int, int], canvas: tuple[int, int], default: Array | None = None
+) -> bytes:
+    """An animation of (pixels, (left, top), disposal, blending), on a canvas (height, width)."""
+    depth, kind = frames[0][0].dtype.itemsize * 8, {1: 0, 2: 4, 3: 2, 4: 6}[frames[0][0].shape[2]]
+
+    def packed(x: Array) -> bytes:
+        return zlib.compress(b"".join(b"\0" + row.astype(f">u{depth // 8}").tobytes() for row in x))
+
+    parts = [png_chunk(b"IHDR", struct.pack(">IIBBBBB", canvas[1], canvas[0], depth, kind, 0, 0, 0))]
+    parts.append(png_chunk(b"acTL", struct.pack(">II", len(frames), 0)))
+    if default is not None:
+        parts.append(png_chunk(b"IDAT", packed(default)))
+    number = 0
+    for i, (x, (left, top), disposal, blending) in enumerate(frames):
+        size = (x.shape[1], x.shape[0], left, top)
+        parts.append(png_chunk(b"fcTL", struct.pack(">5IHHBB", number, *size, 1, 10, disposal, blending)))
+        number += 1
+        if i or default is not None:
+            parts.append(png_chunk(b"fdAT", struct.pack(">I", number) + packed(x)))
+            number += 1
+        else:
+            parts.append(png_chunk(b"IDAT", packed(x)))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts) + png_chunk(b"IEND", b"")
 
 
 def png_of(x: Array, before: Chunks = (), after: Chunks = ()) -> bytes:

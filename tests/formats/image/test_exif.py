@@ -47,7 +47,6 @@ def test_a_directory_without_the_tag_turns_nothing() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
         b"II",
         b"LoremIpsum",
         oriented(6)[:9],
@@ -58,6 +57,29 @@ def test_a_directory_without_the_tag_turns_nothing() -> None:
 )
 def test_damaged_data_are_known_as_such(data: bytes) -> None:
     assert orientation(data) is None
+
+
+XMP = b'<rdf:Description tiff:Orientation="6"/>'
+
+
+@pytest.mark.parametrize(
+    ("exif", "xmp", "want"),
+    [
+        (b"", b"", 1),
+        (b"", XMP, 6),
+        (b"", b"<tiff:Orientation>8</tiff:Orientation>", 8),
+        (b"", b'tiff:Orientation="9"', 1),
+        (b"", b'tiff:Orientation="0"', 1),
+        (b"", b"tiff:Orientation", 1),
+        (oriented(3), XMP, 3),
+        (oriented(1), XMP, 1),
+        (oriented(0), XMP, 1),
+        (oriented(3).replace(b"\x12\x01", b"\x13\x01"), XMP, 6),
+        (b"damaged", XMP, None),
+    ],
+)
+def test_xmp_counts_where_exif_says_nothing(exif: bytes, xmp: bytes, want: int | None) -> None:
+    assert orientation(exif, xmp) == want
 
 
 @given(st.binary(max_size=60))

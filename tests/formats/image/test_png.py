@@ -19,6 +19,7 @@ from tconv.formats.image.header import Header
 from tconv.formats.image.png import decode, scan
 from tests.formats.image.made import (
     ImageReading,
+    apng,
     array_of,
     oriented,
     over,
@@ -262,13 +263,20 @@ def animation(mode: str, **options: object) -> bytes:
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "P"])
 def test_animations_are_composited_as_by_pillow(tmp_path: Path, mode: str) -> None:
-    data = animation(mode, blend=1)
+    data = animation(mode, blend=0)
     got = array_of(written(tmp_path, data), frames="all", channels="rgba")
     stored = Image.open(io.BytesIO(data))
     assert got.shape == (3, 24, 40, 4)
     for i, frame in enumerate(got):
         stored.seek(i)
         assert np.array_equal(frame, np.asarray(stored.convert("RGBA")))
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB"])
+def test_opaque_animations_have_no_alpha(tmp_path: Path, mode: str) -> None:
+    path = written(tmp_path, animation(mode))
+    assert spec_of(path, frames="all", channels="keep").shape == (3, 24, 40, 3 if mode == "RGB" else 1)
+    assert spec_of(path, frames="all", channels="keep").dtype.name == "uint8"
 
 
 def test_an_extra_default_image_is_a_frame(tmp_path: Path) -> None:
@@ -315,15 +323,33 @@ def test_missing_frames_are_refused(tmp_path: Path) -> None:
         array_of(path, frames="all")
 
 
-def test_deep_animations_give_their_first_frame_only(tmp_path: Path) -> None:
-    control = struct.pack(">IIIIIHHBB", 0, 7, 5, 0, 0, 1, 1, 0, 0)
-    second = struct.pack(">I", 2) + zlib.compress(b"".join(b"\0" + row.astype(">u2").tobytes() for row in DEEP))
-    chunks = [(b"fcTL", struct.pack(">I", 1) + control[4:]), (b"fdAT", second)]
-    data = png_of(DEEP, [(b"acTL", struct.pack(">II", 2, 0)), (b"fcTL", control)], chunks)
-    path = written(tmp_path, data)
+def test_deep_animations_keep_their_depth(tmp_path: Path) -> None:
+    second = np.full((2, 3, 4), 65535, np.uint16)
+    path = written(tmp_path, apng((DEEP, (0, 0), 0, 0), (second, (4, 3), 0, 0), canvas=(5, 7)))
+    want = DEEP.copy()
+    want[3:, 4:] = 65535
     assert np.array_equal(array_of(path, channels="keep"), DEEP)
-    with pytest.raises(TconvError, match="16 bits a channel"):
-        spec_of(path, frames="all")
+    assert np.array_equal(array_of(path, channels="keep", frames="all"), np.stack([DEEP, want]))
+    assert spec_of(path, frames="all").range == (0, 65535)
+
+
+def test_a_transparent_colour_counts_in_every_frame(tmp_path: Path) -> None:
+    grey = [np.full((1, 2, 1), value, np.uint8) for value in (7, 8)]
+    data = apng((grey[0], (0, 0), 0, 0), (grey[1], (0, 0), 0, 0), canvas=(1, 2))
+    keyed = data.replace(data[8:33], data[8:33] + png_chunk(b"tRNS", b"\0\x08"))
+    path = written(tmp_path, keyed)
+    assert array_of(path, frames="all", channels="keep").tolist() == [[[[7, 255]] * 2], [[[8, 0]] * 2]]
+
+
+@pytest.mark.parametrize("at", [1, 2])
+def test_frames_out_of_order_are_refused(tmp_path: Path, at: int) -> None:
+    data = apng(*((photo(2, 3, seed), (0, 0), 0, 0) for seed in range(2)), canvas=(2, 3))
+    (place,) = [i for i in range(len(data)) if data[i : i + 4] == (b"fcTL" if at == 1 else b"fdAT")][-1:]
+    length = int.from_bytes(data[place - 4 : place], "big")
+    wrong = png_chunk(data[place : place + 4], struct.pack(">I", 9) + data[place + 8 : place + 4 + length])
+    path = written(tmp_path, data[: place - 4] + wrong + data[place + 8 + length :])
+    with pytest.raises(TconvError, match="out of order"):
+        array_of(path, frames="all")
 
 
 def test_a_zero_of_frames_is_no_animation(tmp_path: Path) -> None:

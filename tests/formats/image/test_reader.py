@@ -12,16 +12,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps, features
 
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image.reader import read
 from tconv.tensor import ReadOptions
-from tests.formats.image.made import array_of, oriented, photo, png, png_of, saved, spec_of, tensor_of, tiff, written
+from tests.formats.image.made import (
+    P3,
+    SRGB,
+    array_of,
+    curve,
+    oriented,
+    photo,
+    png,
+    png_of,
+    profile,
+    saved,
+    spec_of,
+    tensor_of,
+    tiff,
+    written,
+)
 
 RGB = photo()
-FORMS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM")
+FORMS = ("JPEG", "PNG", "WEBP", "BMP", "TIFF", "GIF", "PPM", "JPEG2000", *(["AVIF"] if features.check("avif") else []))
+XMP = b'<x:xmpmeta><rdf:Description tiff:Orientation="%d"/></x:xmpmeta>'
 
 
 def refusal(path: Path, **options: Any) -> TconvError:
@@ -203,6 +219,35 @@ def test_orientation_of_each_kind(tmp_path: Path, form: str, value: int) -> None
     assert np.array_equal(array_of(path, exif=False), upright)
 
 
+@pytest.mark.parametrize("value", range(1, 9))
+@pytest.mark.parametrize("form", ["JPEG", "WEBP"])
+def test_an_orientation_in_xmp_counts_where_exif_states_none(tmp_path: Path, form: str, value: int) -> None:
+    data = saved(RGB, form, xmp=XMP % value)
+    path = written(tmp_path, data)
+    stored = Image.open(io.BytesIO(data))
+    assert np.array_equal(array_of(path), np.asarray(ImageOps.exif_transpose(stored)))
+    assert np.array_equal(array_of(path, exif=False), np.asarray(stored))
+    both = saved(RGB, form, xmp=XMP % value, exif=b"Exif\0\0" + oriented(3))
+    assert np.array_equal(array_of(written(tmp_path, both)), np.asarray(stored)[::-1, ::-1])
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("name", ["Display P3", "a name\x1b[2Jof tricks"])
+def test_a_profile_is_named_in_a_note_and_applied_to_nothing(tmp_path: Path, form: str, name: str) -> None:
+    path = written(tmp_path, saved(RGB, form, icc_profile=profile(P3, curve(2.2), name)))
+    shown = name.replace("\x1b", "\\x1b")
+    assert read(path, "x", ReadOptions()).notes == (f"{path}: its colours stay in {shown}; no ICC profile is applied",)
+    assert np.array_equal(array_of(path), array_of(written(tmp_path, saved(RGB, form), "plain")))
+
+
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("data", [profile(SRGB, curve(2.2), "any"), b"damaged" * 30])
+def test_srgb_and_damaged_profiles_are_not_worth_a_note(tmp_path: Path, form: str, data: bytes) -> None:
+    path = written(tmp_path, saved(RGB, form, icc_profile=data))
+    assert read(path, "x", ReadOptions()).notes == ()
+    assert np.array_equal(array_of(path), array_of(written(tmp_path, saved(RGB, form), "plain")))
+
+
 def test_broken_exif_is_a_note(tmp_path: Path) -> None:
     path = written(tmp_path, saved(RGB, "JPEG", exif=b"Exif\0\0" + b"Lorem ipsum"))
     stream = read(path, "x", ReadOptions())
@@ -328,7 +373,11 @@ def test_decoders_keep_quiet(tmp_path: Path) -> None:
         "webp": saved(RGB, "WEBP")[:60] + bytes(100),
         "gif": saved(RGB, "GIF")[:900] + bytes(100) + b";",
         "jpeg": saved(RGB, "JPEG")[:-100],
+        "jpeg2000": saved(RGB, "JPEG2000")[:-100],
+        "jpeg2000-odd": saved(RGB, "JPEG2000")[:-300] + bytes(200) + saved(RGB, "JPEG2000")[-100:],
     }
+    if features.check("avif"):
+        files |= {"avif": saved(RGB, "AVIF")[:-100], "avif-odd": saved(RGB, "AVIF")[:-200] + bytes(200)}
     for name, data in files.items():
         written(tmp_path, data, name)
     done = subprocess.run([sys.executable, "-c", NOISY, str(tmp_path)], capture_output=True, text=True, check=False)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from tconv.errors import TconvError
+from tconv.errors import TconvError, raise_all
 from tests.formats.conformance import values
 from tests.formats.torch.made import read_pt, saved, tensors_of, to_numpy
 
@@ -78,6 +78,7 @@ def test_damaged_checkpoints(tmp_path: Path, legacy: bool, damage: Callable[[byt
         path.write_bytes(damage(data, chosen))
         try:
             stream = read_pt(path)
+            raise_all(stream.others)
             got = [(t.spec, values(t)) for t in stream.tensors]
         except TconvError as problem:
             message = str(problem)

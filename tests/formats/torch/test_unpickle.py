@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copyreg
+import functools
+import importlib
 import io
+import operator
 import os
 import pickle
 import re
 import resource
+import runpy
+import shutil
 import struct
+import subprocess
 import time
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
@@ -18,10 +24,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.utils.cpp_extension
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tconv.errors import TconvError
+from tconv.errors import TconvError, raise_all
 from tconv.formats.torch.storage import Storages
 from tconv.formats.torch.tree import flatten
 from tconv.formats.torch.unpickle import Unpickler
@@ -31,7 +38,9 @@ from tests.formats.torch.made import read_pt, saved
 def loads(data: bytes) -> Any:
     """The value as the stream's tree has it."""
     machine = Unpickler(io.BytesIO(data), len(data), Storages().load)
-    return flatten(machine.load(), "x", len(data)).tree
+    flat = flatten(machine.load(), "x", len(data))
+    raise_all(flat.others)
+    return flat.tree
 
 
 def refusal(data: bytes) -> str:
@@ -109,7 +118,17 @@ class Reduced:
         (open, ("canary", "w"), r"(_?io|builtins)\.open"),
         (map, (None, []), r"(builtins\.map|itertools\.imap)"),
         (type, ("X", (), {}), r"builtins\.type"),
-        (Path, ("canary",), r"pathlib(\._local)?\.Path"),
+        (operator.attrgetter, ("canary",), r"_?operator\.attrgetter"),
+        (functools.partial, (os.mkdir, "canary"), r"functools\.partial"),
+        (subprocess.run, (["mkdir", "canary"],), r"(subprocess|commands)\.run"),
+        (shutil.rmtree, ("canary",), r"shutil\.rmtree"),
+        (importlib.import_module, ("canary",), r"importlib\.import_module"),
+        (runpy.run_path, ("canary",), r"runpy\.run_path"),
+        (bytes.fromhex, ("00",), r"builtins\.(getattr|bytes\.fromhex)"),
+        (torch.storage._load_from_bytes, (b"canary",), r"torch\.storage\._load_from_bytes"),
+        (torch.jit.load, ("canary",), r"torch\.jit\._serialization\.load"),
+        (torch.hub.load_state_dict_from_url, ("file:///canary",), r"torch\.hub\.load_state_dict_from_url"),
+        (torch.utils.cpp_extension.load, ("canary", ["canary.c"]), r"torch\.utils\.cpp_extension\.load"),
         (pickle.loads, (b"cos\nmkdir\n(S'canary'\ntR.",), r"_?pickle\.loads"),
         (torch.load, ("canary",), r"torch\.serialization\.load"),
         (torch.hub.load, ("canary", "canary"), r"torch\.hub\.load"),
@@ -181,6 +200,26 @@ HOSTILE = {
     + text("0")
     + text("cpu")
     + b"K\x01tQ.",
+    "opcode INST of a command": b"(S'touch canary'\nios\nsystem\n.",
+    "opcode INST of a command in protocol 2": b"\x80\x02(" + text("touch canary") + b"ios\nsystem\n.",
+    "opcode OBJ of a command": b"\x80\x02(cos\nsystem\n" + text("touch canary") + b"o.",
+    "opcode NEWOBJ of a command": b"\x80\x02cos\nsystem\n" + text("touch canary") + b"\x85\x81.",
+    "opcode NEWOBJ_EX of a command": b"\x80\x04cos\nsystem\n)}\x92.",
+    "opcode NEWOBJ of a number": b"\x80\x02K\x01)\x81.",
+    "opcode NEWOBJ of a text": b"\x80\x02" + text("argparse.Namespace") + b")\x81.",
+    "opcode NEWOBJ with arguments": b"\x80\x02cargparse\nNamespace\nK\x01\x85\x81.",
+    "opcode NEWOBJ_EX of a harmless class": b"\x80\x04cargparse\nNamespace\n)}\x92.",
+    "a state that is no dict": b"\x80\x02cargparse\nNamespace\n)\x81K\x01b.",
+    "a state of names that are none": b"\x80\x02cargparse\nNamespace\n)\x81}K\x01K\x02sb.",
+    "a state that holds itself": b"\x80\x02cargparse\nNamespace\n)\x81q\x00}" + text("a") + b"h\x00sb.",
+    "items of a namespace": b"\x80\x02cargparse\nNamespace\n)\x81K\x01K\x02s.",
+    "a namespace as a key": b"\x80\x02}cargparse\nNamespace\n)\x81Ns.",
+    "a path of a number": b"\x80\x02cpathlib\nPosixPath\nK\x01\x85R.",
+    "a class of a dict overwritten": b"\x80\x02ccollections\nOrderedDict\n)R}" + text("__class__") + b"Nsb.",
+    "a state of a dtype": b"\x80\x02ctorch\nfloat32\n}b.",
+    "a memo at a huge place that is not there": b"\x80\x02j\xff\xff\xff\xff.",
+    "text opcodes of protocol 0": b"(lp0\nS'x'\nag0\n.",
+    "a pickle in a pickle": b"\x80\x02c_pickle\nloads\n" + text("cos\nsystem\n(S'touch canary'\ntR.") + b"\x85R.",
     "opcode OBJ": b"\x80\x02(c__builtin__\nlist\no.",
     "opcode INST": b"(i__builtin__\nlist\n.",
     "opcode NEWOBJ": b"\x80\x02c__builtin__\nlist\n)\x81.",
@@ -227,6 +266,11 @@ HOSTILE = {
     b"cnumpy\nndarray\nK\x00\x85" + text("b") + b"\x87R.",
     "a NumPy array of a number": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\nNNN\x87R.",
     "a NumPy dtype that runs": b"\x80\x02cnumpy\ndtype\n" + text("__import__('os')") + b"\x89\x88\x87R.",
+    "a NumPy array of objects": b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\nK\x00\x85"
+    + text("b")
+    + b"\x87R(K\x01K\x01\x85cnumpy\ndtype\n"
+    + text("O8")
+    + b"\x89\x88\x87R\x89]Natb.",
     "a NumPy scalar of objects": b"\x80\x02cnumpy\ndtype\n" + text("O8") + b"\x89\x88\x87R.",
     "a tensor without a storage": b"\x80\x02ctorch._utils\n_rebuild_tensor\n(NK\x00))tR.",
     "a tensor with too few arguments": b"\x80\x02ctorch._utils\n_rebuild_tensor\n)R.",
@@ -234,12 +278,14 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", list(HOSTILE))
-def test_hostile_pickles_are_refused(name: str) -> None:
+def test_hostile_pickles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.monotonic()
     assert refusal(HOSTILE[name])
     assert time.monotonic() - started < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_extension_that_is_registered_is_refused_too() -> None:
@@ -263,6 +309,20 @@ def bombs() -> Iterator[tuple[str, bytes]]:
     for n in range(40):
         key += b"(" + (b"h" + bytes([n])) * 10 + b"tq" + bytes([n + 1])
     yield "a key of tuples ten times", _wrapped(key + b"}h\x28Ns")
+
+    yield (
+        "the same list appended to a list",
+        _wrapped(b"\x80\x02](" + b"K\x01" * 100_000 + b"eq\x00](" + b"h\x00" * 100_000 + b"e"),
+    )
+    yield "namespaces of namespaces twice", _wrapped(_nested_namespaces(40))
+
+
+def _nested_namespaces(depth: int) -> bytes:
+    made = b"\x80\x02cargparse\nNamespace\nq\xff)\x81q\x00"
+    for n in range(depth):
+        twice = text("a") + b"h" + bytes([n]) + text("b") + b"h" + bytes([n])
+        made += b"h\xff)\x81}(" + twice + b"ubq" + bytes([n + 1])
+    return made
 
 
 def _wrapped(stack: bytes) -> bytes:

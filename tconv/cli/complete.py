@@ -1,0 +1,44 @@
+"""What the shell offers for the values of options; nothing is looked up before it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def words(*known: str) -> Callable[[], list[str]]:
+    """A completion by one of ``known``."""
+
+    def offered() -> list[str]:
+        return list(known)
+
+    return offered
+
+
+def dtypes() -> list[str]:
+    from tconv.dtypes import DTYPES
+
+    return [d.name for d in DTYPES.values() if d.bits >= 8]
+
+
+def stats() -> list[str]:
+    from tconv.steps.normalize import NAMED
+
+    return list(NAMED)
+
+
+def steps() -> list[str]:
+    from tconv.registry import STEPS
+
+    return sorted(STEPS)
+
+
+def pipelines() -> list[str]:
+    from tconv.recipes import recipe_files
+
+    return [path.stem for path in recipe_files()]
+
+
+def formats() -> list[str]:
+    from tconv.registry import writable
+
+    return [row.name for row in writable()]

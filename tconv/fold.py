@@ -1,0 +1,174 @@
+"""From the headers of inputs through every step to planned files: selected, merged, declared, folded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tconv import registry, selection, targets
+from tconv.errors import TconvError, TconvErrors, raise_all
+from tconv.inputs import Input
+from tconv.ops import Promise
+from tconv.request import Progress, Request
+from tconv.targets import Target
+from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset."""
+
+    path: Path
+    target: Target
+    stream: Stream
+    writer: Writer
+
+
+def read_all(
+    inputs: Sequence[Input], request: Request, progress: Progress
+) -> tuple[dict[Path, Stream], list[TconvError]]:
+    """The headers of every input, and what is wrong with those that cannot be read."""
+    streams: dict[Path, Stream] = {}
+    failures: list[TconvError] = []
+    progress.begin("reading headers", len(inputs), "files")
+    for one in inputs:
+        try:
+            streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
+        except TconvError as problem:
+            failures.append(problem.at(file=one.path))
+        except OSError as problem:
+            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
+        progress.advance(1)
+    return streams, failures
+
+
+def plan_all(
+    request: Request,
+    chosen: Sequence[Target],
+    streams: dict[Path, Stream],
+    steps: Sequence[Step],
+    scan: Scan | None,
+) -> list[Planned]:
+    files: list[Planned] = []
+    problems: list[TconvError] = []
+    remedies: list[str] = []
+    for target in chosen:
+        alone = target.inputs[0].path if len(target.inputs) == 1 else ""
+        try:
+            files += _plan_target(request, target, streams, steps, scan)
+        except TconvErrors as several:
+            problems += several.at(file=alone).problems
+            remedies.append(several.remedy)
+        except TconvError as problem:
+            problems.append(problem.at(file=alone))
+    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
+    return files
+
+
+def _plan_target(
+    request: Request, target: Target, streams: dict[Path, Stream], steps: Sequence[Step], scan: Scan | None
+) -> list[Planned]:
+    """The stream of one target through every step, and the file (or, split, the files) that it fills."""
+    kind = registry.writer(target.format)
+    stream = _merge([(i, _select(request, streams[i.path], kind)) for i in target.inputs])
+    stream = selection.matching(stream, request.only, request.skip)
+    raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
+    if not stream.tensors:
+        raise TconvError("there is no tensor in it")
+    selection.refuse_doubles(stream)
+    stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
+    stem = target.inputs[0].path.stem if target.split else target.path.stem
+    for step in steps:
+        stream = _apply(_called(step, stem), stream, scan)
+    stream = selection.unshare(stream)
+    selection.refuse_doubles(stream)
+    if not target.split:
+        return [Planned(target.path, target, stream, kind([t.spec for t in stream.tensors], stream.extra))]
+    files = []
+    for tensor in stream.tensors:
+        alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
+        files.append(Planned(targets.below(target, tensor.spec.name), target, alone, kind([tensor.spec], alone.extra)))
+    return files
+
+
+def _called(step: Step, name: str) -> Step:
+    """A stack that has no name of its own is called like the file it goes to."""
+    if getattr(step, "into", None) != "stack":
+        return step
+    changed: Step = replace(step, into=name)  # type: ignore[type-var]  # every step is a dataclass
+    return changed
+
+
+def _apply(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+    try:
+        if not step.needs_scan or scan is None:
+            return step.apply(stream)
+        fitted, notes = step.fit(stream, scan)
+        made = fitted.apply(stream)
+        return made.with_tensors(made.tensors, *notes)
+    except TconvError as problem:
+        raise problem.at(step=str(step)) from None
+
+
+def _select(request: Request, stream: Stream, kind: type[Writer]) -> Stream:
+    """What of one input goes on."""
+    if request.select:
+        stream = selection.select(stream, request.select)
+    flat = not kind.holds_tree or request.split
+    if flat and not request.all and stream.extra.kind == "weights":
+        stream = selection.only_model(stream)
+    return selection.strip_prefixes(stream, request.strip_prefix)
+
+
+def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
+    """Several inputs for one file become one stream; their tensors are kept, their containers are not."""
+    if len(parts) == 1:
+        return parts[0][1]
+    tensors = tuple(t for _, stream in parts for t in stream.tensors)
+    notes = tuple(n for _, stream in parts for n in stream.notes)
+    others = tuple(o for _, stream in parts for o in stream.others)
+    kinds = {stream.extra.kind: one.path for one, stream in parts}
+    if len(kinds) > 1:
+        raise TconvError(
+            f"{kinds['weights']} holds weights and {kinds['data']} data, of which different things are converted",
+            remedy="convert each into a file of its own",
+        )
+    return Stream(tensors, Extra(parts[0][1].extra.kind), notes, others)
+
+
+def _declare(stream: Stream, request: Request) -> Stream:
+    """What the user says of the values that no header told: their range, and the axes of arrays."""
+    if request.range is None and request.input_layout is None:
+        return stream
+    return stream.with_tensors([_declared(t, request) for t in stream.tensors])
+
+
+def _declared(tensor: Tensor, request: Request) -> Tensor:
+    spec, layout = tensor.spec, (request.input_layout or "").upper()
+    if layout and len(layout) != len(spec.shape):
+        raise TconvError(
+            f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}",
+            tensor=spec.name,
+            file=tensor.source.path,
+        )
+    tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
+    if request.range is None or spec.dtype.kind == "complex":
+        return tensor
+    return tensor.then(Promise(range=request.range))
+
+
+def left_out(file: Planned) -> list[str]:
+    if not file.writer.left_out:
+        return []
+    return [f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
+
+
+def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:
+    """What everything is called that --only and --skip choose from."""
+    names: list[str] = []
+    for target in chosen:
+        for one in target.inputs:
+            stream = _select(request, streams[one.path], registry.writer(target.format))
+            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others]
+    return names

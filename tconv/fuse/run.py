@@ -1,0 +1,203 @@
+"""Runs of elementwise operations as one table (8-bit input) or one pass over cache-sized chunks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tconv.account import Account
+from tconv.fuse.segments import Check, Rounding, Segment, Window, cuts
+from tconv.fuse.tables import Tally, tabulate
+from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.fuse.tables import Table
+    from tconv.ops import Array
+
+CHUNK = 1 << 17  # elements in one go: what a pass touches, float64 included, stays in a core's second-level cache
+
+
+@dataclass(frozen=True)
+class Run:
+    """Elementwise operations as segments with ``axis`` in the layout of the input, then a reordering of the axes.
+
+    ``detail``: the account tells how large the errors are.
+    """
+
+    source: DType
+    segments: tuple[Segment, ...]
+    axis: int | None
+    perm: tuple[int, ...] | None
+    detail: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.segments[-1].dtype if self.segments else self.source
+
+    @property
+    def inert(self) -> bool:
+        """Whether all values stay as and where they are."""
+        return self.perm is None and all(isinstance(segment, Check) for segment in self.segments)
+
+    def __call__(self, x: Array, shape: tuple[int, ...], out: Array, first: int = 0) -> Account:
+        """Elements [first, first + x.size) of an array of ``shape``, into ``out`` (flat, C order, after the perm).
+
+        With a ``perm`` the whole array is needed: ``x.size`` is that of ``shape``.
+        """
+        if self.inert:
+            np.copyto(out, x)
+            return self.check(x)
+        if self.perm is None:
+            return self._values(x, shape, out, first)
+        if self.segments and (table := self._table(shape)) is not None:
+            tally = Tally(table)
+            _look_up_permuted(x.reshape(shape), tally, self.axis, self.perm, out)
+            return tally.account()
+        flat, lost = x, Account()
+        if self.segments:
+            flat = np.empty(x.size, self.dtype.numpy)
+            lost = self._values(x, shape, flat, first)
+        turned = flat.reshape(shape).transpose(self.perm)
+        out.reshape(turned.shape)[...] = turned
+        return lost
+
+    def check(self, x: Array) -> Account:
+        """The account of an inert run of the flat ``x``."""
+        account = Account()
+        for segment in self.segments:
+            account.add(segment.key(self.source), segment.leave(x, self.source)[1])
+        return account
+
+    def _values(self, x: Array, shape: tuple[int, ...], out: Array, first: int) -> Account:
+        if (table := self._table(shape)) is not None:
+            return self._by_table(x, shape, out, first, table)
+        lost = Account()
+        alone = len(self.segments) == 1 and not getattr(self.segments[0], "arithmetic", ())
+        limit = x.size if alone else CHUNK  # a cast by itself goes in blocks of its own
+        for lo, hi, channel in cuts(first, first + x.size, shape, self.axis, limit):
+            window = Window(shape, self.axis, channel)
+            lost += self._pass(x[lo - first : hi - first], out[lo - first : hi - first], window)
+        return lost
+
+    def _pass(self, x: Array, out: Array, window: Window) -> Account:
+        """One chunk through every segment; rounds after each, and counts what each lost."""
+        account, last, src = Account(), len(self.segments) - 1, self.source
+        for n, segment in enumerate(self.segments):
+            x, src = segment.enter(x, src, window)
+            x, lost = segment.leave(x, src, out if n == last else None, detail=self.detail)
+            account.add(segment.key(src), lost)
+            src = segment.dtype
+        if x is not out:
+            np.copyto(out, x)
+        return account
+
+    def _by_table(self, x: Array, shape: tuple[int, ...], out: Array, first: int, table: Table) -> Account:
+        tally = Tally(table)
+        if len(table.rows) == 1:
+            tally.look_up(0, x, out)
+            return tally.account()
+        assert self.axis is not None
+        for lo, hi, channel in cuts(first, first + x.size, shape, self.axis, 1 << 62):
+            part, into = x[lo - first : hi - first], out[lo - first : hi - first]
+            if channel is None:
+                _look_up_channels(part, tally, prod(shape[self.axis + 1 :]), into)
+            else:
+                tally.look_up(channel, part, into)
+        return tally.account()
+
+    def _table(self, shape: tuple[int, ...]) -> Table | None:
+        """The table that does it all, if the input is bytes."""
+        if self.source.bits != 8 or self.source.kind not in ("uint", "int", "bool"):
+            return None
+        channels = 1 if self.axis is None else shape[self.axis]
+        return tabulate(self.source, self.segments, channels, self.detail)
+
+
+def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = False) -> list[Run]:
+    """Elementwise operations and permutations as few runs as possible: one, unless numbers vary along several axes.
+
+    An elementwise operation does the same before a permutation as after it, with its axis renamed: so within a run
+    all permutations move to the end.
+    """
+    runs: list[Run] = []
+    segments: list[Segment] = []
+    pending: list[Elementwise] = []
+    axis: int | None = None
+    same = tuple(range(rank))
+    perm = same
+    src = source
+
+    def round_to(dtype: DType, on_overflow: str, step: str) -> None:
+        segments.append(Rounding(tuple(pending), dtype, on_overflow, step))
+        pending.clear()
+
+    def settle() -> None:
+        """What no cast follows is rounded to the dtype of its last operation."""
+        if pending:
+            round_to(pending[-1].dtype, "error", pending[-1].step)
+
+    def close() -> None:
+        nonlocal axis, perm, src
+        settle()
+        order = perm if perm != same else None
+        if segments or order:
+            runs.append(Run(src, tuple(segments), axis, order, detail))
+            src = runs[-1].dtype
+        segments.clear()
+        axis, perm = None, same
+
+    for op in ops:
+        if isinstance(op, Permute):
+            perm = tuple(perm[p] for p in op.perm)
+        elif isinstance(op, CastTo):
+            round_to(op.dtype, op.on_overflow, op.step)
+        elif isinstance(op, Promise):
+            settle()
+            segments.append(Check(op.range, segments[-1].dtype if segments else src))
+        elif isinstance(op, Elementwise):
+            moved = None if op.axis is None else perm[op.axis]
+            if moved is not None and axis is not None and moved != axis:
+                close()
+                moved = op.axis
+            axis = moved if axis is None else axis
+            pending.append(replace(op, axis=moved))
+        else:
+            raise TypeError(f"{op} is not elementwise")
+    close()
+    return runs
+
+
+def _look_up_channels(x: Array, tally: Tally, inner: int, out: Array) -> None:
+    """Whole groups of all channels, flat: (outer, channels, inner)."""
+    rows = tally.table.rows
+    a, b = x.reshape(-1, len(rows), inner), out.reshape(-1, len(rows), inner)
+    for c, row in enumerate(rows):
+        if inner >= 256:
+            for n in range(len(a)):
+                tally.look_up(c, a[n, c], b[n, c])
+        else:
+            plane = np.empty(a[:, c].shape, row.dtype)
+            tally.look_up(c, np.ascontiguousarray(a[:, c]), plane)
+            b[:, c] = plane
+
+
+def _look_up_permuted(x: Array, tally: Tally, axis: int | None, perm: tuple[int, ...], out: Array) -> None:
+    """A table and a permutation in one: each channel goes to its place in the result."""
+    several = axis is not None and len(tally.table.rows) > 1
+    channel = axis if axis is not None and several else x.ndim - 1
+    turned = out.reshape([x.shape[p] for p in perm])
+    place = perm.index(channel)
+    rest = [p - (p > channel) for p in perm if p != channel]
+    for c in range(x.shape[channel]):
+        plane = np.ascontiguousarray(np.moveaxis(x, channel, 0)[c].transpose(rest))
+        target = np.moveaxis(turned, place, 0)[c]
+        if target.flags.c_contiguous:
+            tally.look_up(c if several else 0, plane, target)
+        else:
+            made = np.empty(plane.shape, target.dtype)
+            tally.look_up(c if several else 0, plane, made)
+            target[...] = made

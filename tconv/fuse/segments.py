@@ -1,0 +1,108 @@
+"""The links of a fused run: arithmetic in float64 with one rounding, or a look at the values where they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import numpy as np
+
+from tconv import casts
+from tconv.account import CastKey, RangeKey
+from tconv.casts.extent import outside
+from tconv.dtypes import DTYPES, DType
+from tconv.ops import Elementwise
+
+if TYPE_CHECKING:
+    from tconv.lost import Lost
+    from tconv.ops import Array, Pick
+
+FLOAT64 = DTYPES["float64"]
+
+
+class Window(NamedTuple):
+    """Where a flat piece is from: an array of ``shape``, with numbers that differ along ``axis``, and of those the one
+    ``channel``, or whole groups of all channels (None).
+    """
+
+    shape: tuple[int, ...]
+    axis: int | None
+    channel: int | None = None
+
+    def spread(self, x: Array) -> tuple[Array, Pick]:
+        """The piece in the shape in which numbers for each channel broadcast, and how they do."""
+        if self.axis is None:
+            return x, lambda values: float(values[0])
+        channel = self.channel
+        if channel is not None:
+            return x, lambda values: float(values[channel if len(values) > 1 else 0])
+        inner = prod(self.shape[self.axis + 1 :])
+        return x.reshape(-1, self.shape[self.axis], inner), lambda values: np.asarray(values, np.float64)[:, None]
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Arithmetic in float64, then one rounding to ``dtype``."""
+
+    arithmetic: tuple[Elementwise, ...]
+    dtype: DType
+    on_overflow: str
+    step: str
+
+    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
+        """The flat values that are to be rounded, and their dtype."""
+        if not self.arithmetic:
+            return x, src
+        values, pick = window.spread(x.astype(np.float64))
+        for op in self.arithmetic:
+            values = op.compute(values, pick)
+        return values.reshape(-1), FLOAT64
+
+    def leave(self, x: Array, src: DType, out: Array | None = None, *, detail: bool = False) -> tuple[Array, Lost]:
+        """The values rounded, into ``out`` if it is given, and the account of it."""
+        return casts.cast(x, self.dtype, out, src=src, on_overflow=self.on_overflow, detail=detail)
+
+    def key(self, src: DType) -> CastKey:
+        return CastKey(self.step, src, self.dtype, self.on_overflow)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A comparison with the range in which the values, of ``dtype``, were stated to lie; they stay as they are."""
+
+    range: tuple[float, float]
+    dtype: DType
+
+    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
+        return x, src
+
+    def leave(self, x: Array, src: DType, out: Array | None = None, *, detail: bool = False) -> tuple[Array, Lost]:
+        return x, outside(x, src, self.range)
+
+    def key(self, src: DType) -> RangeKey:
+        return RangeKey(src, self.range)
+
+
+Segment: TypeAlias = "Rounding | Check"
+
+
+def cuts(
+    lo: int, hi: int, shape: tuple[int, ...], axis: int | None, limit: int
+) -> Iterator[tuple[int, int, int | None]]:
+    """Cut [lo, hi) of a C-order array into pieces of at most ``limit`` elements, each within one channel of ``axis``
+    (its number is given) or made of whole groups of all channels (None).
+    """
+    inner = 1 if axis is None else prod(shape[axis + 1 :])
+    channels = 1 if axis is None else shape[axis]
+    group = inner * channels
+    while lo < hi:
+        if axis is None:
+            end, channel = min(hi, lo + limit), None
+        elif group <= limit and lo % group == 0 and hi - lo >= group:
+            end, channel = lo + min(limit // group, (hi - lo) // group) * group, None
+        else:
+            end, channel = min(hi, (lo // inner + 1) * inner, lo + limit), lo // inner % channels
+        yield lo, end, channel
+        lo = end

@@ -1,0 +1,192 @@
+"""8-bit input through a run by a table of 256 entries a channel, and the account of what went through it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tconv import opencv
+from tconv.account import Account, CastKey, RangeKey
+from tconv.casts.extent import extent
+from tconv.fuse.segments import Segment, Window
+from tconv.lost import Detail, Lost
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+
+SMALL = 1 << 14  # below this many elements importing OpenCV costs more than it saves
+MOST_ENTRIES = 1 << 12  # of a table whose entries are accounted for one by one
+_COUNTED = 1 << 24  # bytes that OpenCV counts exactly in one go
+
+
+@dataclass(frozen=True)
+class Table:
+    """``rows`` has 256 results a channel, indexed by the byte; one row if all are alike. ``stages``: what becomes of
+    the entries on the way. ``counted``: it has to be known how often which byte occurs, not just which is the least.
+    """
+
+    source: DType
+    rows: tuple[Array, ...]
+    stages: tuple[Stage, ...]
+    counted: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The entries (by row and byte) as they enter one segment, and what each loses there if that has to be known."""
+
+    key: CastKey | RangeKey
+    dtype: DType
+    entries: Array
+    losses: Losses | None
+
+    def account(self, occurring: Array, counts: Array) -> Lost:
+        """Of values of which ``counts`` are as the entries that are ``occurring``, both by row and byte."""
+        found = extent(self.entries[occurring], self.dtype)
+        lost = Lost(int(counts.sum()), minimum=found.low, maximum=found.high)
+        if self.losses is not None:
+            self.losses.add(occurring, counts, lost)
+        return lost
+
+
+_COUNTS = ("overflow", "infinite", "nan", "underflow", "inexact")
+_SUMS = ("nan", "inf", "inexact", "subnormal", "signal", "noise")
+_WORST = ("max_abs_error", "max_rel_error")
+
+
+class Losses:
+    """What each of the entries loses, as columns of numbers that can be added up by how often the entries occur."""
+
+    def __init__(self, each: Sequence[Lost]) -> None:
+        self._each = each
+        self._counts = _columns(each, _COUNTS)
+        self._details = [one.detail for one in each if one.detail is not None]
+        self._sums, self._worst = _columns(self._details, _SUMS), _columns(self._details, _WORST)
+
+    def add(self, occurring: Array, counts: Array, lost: Lost) -> None:
+        at = np.flatnonzero(occurring)
+        often = counts.reshape(-1)[at].astype(np.float64)
+        for name, total in zip(_COUNTS, often @ self._counts[at], strict=True):
+            setattr(lost, name, int(total))
+        for one in (self._each[n] for n in at[self._counts[at, 0] > 0]):
+            if one.lowest is not None and one.highest is not None:
+                lost.saw(one.lowest, one.highest)
+        if self._details:
+            nan, inf, inexact, subnormal, signal, noise = (often @ self._sums[at]).tolist()
+            most, share = self._worst[at].max(axis=0, initial=0).tolist()
+            lost.detail = Detail(int(nan), int(inf), int(inexact), int(subnormal), most, share, signal, noise)
+
+
+def _columns(each: Sequence[object], names: Sequence[str]) -> Array:
+    return np.array([[getattr(one, name) for name in names] for one in each], np.float64).reshape(-1, len(names))
+
+
+@lru_cache(maxsize=256)
+def tabulate(source: DType, segments: tuple[Segment, ...], channels: int, detail: bool) -> Table | None:
+    """Every byte through the segments; None where accounting for the entries one by one would take too long."""
+    values = _all_bytes(source)
+    window = Window((channels, 256), 0 if channels > 1 else None)
+    x, dtype, stages = np.tile(values, channels), source, []
+    for segment in segments:
+        x, dtype = segment.enter(x, dtype, window)
+        made, lost = segment.leave(x, dtype, detail=detail)
+        losses = None
+        if lost or detail:
+            if x.size > MOST_ENTRIES:
+                return None
+            losses = Losses([segment.leave(x[n : n + 1], dtype, detail=detail)[1] for n in range(x.size)])
+        stages.append(Stage(segment.key(dtype), dtype, x.reshape(channels, 256), losses))
+        x, dtype = made, segment.dtype
+    rows = x.reshape(channels, 256)
+    if all(_alike(entries) for entries in (rows, *(stage.entries for stage in stages))):
+        rows = rows[:1]
+        stages = [replace(stage, entries=stage.entries[:1]) for stage in stages]
+    order = np.argsort(values, kind="stable")
+    counted = not all(stage.losses is None and _sorted(stage.entries[:, order]) for stage in stages)
+    return Table(source, tuple(rows), tuple(stages), counted)
+
+
+def _all_bytes(source: DType) -> Array:
+    """What each byte means, in the order of the bytes' unsigned values."""
+    plain = np.arange(256, dtype=np.uint8)
+    return plain != 0 if source.kind == "bool" else plain.view(source.numpy)
+
+
+def _alike(rows: Array) -> bool:
+    return all(row.tobytes() == rows[0].tobytes() for row in rows[1:])
+
+
+def _sorted(rows: Array) -> bool:
+    """Whether each row rises or falls all along."""
+    steps = np.diff(rows.astype(np.float64))
+    return bool(((steps >= 0).all(axis=1) | (steps <= 0).all(axis=1)).all())
+
+
+class Tally:
+    """Looks bytes up in a table, and keeps the account of them."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self._counts = np.zeros((len(table.rows), 256), np.int64)
+
+    def look_up(self, row: int, x: Array, out: Array) -> None:
+        """``out`` is what the bytes ``x`` are in that row; both flat or of one shape."""
+        look_up(x, self.table.rows[row], out)
+        self.see(row, x.reshape(-1))
+
+    def see(self, row: int, x: Array) -> None:
+        """Account for the flat ``x`` without looking it up."""
+        if self.table.counted:
+            self._counts[row] += histogram(x)
+        elif x.size:
+            # Where nothing is lost, the two ends may stand for all: what is between them is between their entries.
+            signed = x.view(np.int8 if self.table.source.kind == "int" else np.uint8)
+            self._counts[row, int(np.minimum.reduce(signed)) % 256] += x.size - 1
+            self._counts[row, int(np.maximum.reduce(signed)) % 256] += 1
+
+    def account(self) -> Account:
+        account, occurring = Account(), self._counts > 0
+        for stage in self.table.stages:
+            account.add(stage.key, stage.account(occurring, self._counts))
+        return account
+
+
+def histogram(x: Array) -> Array:
+    """How often each byte occurs in the flat ``x``."""
+    bytes_ = x.view(np.uint8)
+    if x.size < SMALL:
+        return np.bincount(bytes_, minlength=256)
+    total = np.zeros(256, np.int64)
+    for lo in range(0, x.size, _COUNTED):
+        found = opencv.load().calcHist([_plane(bytes_[lo : lo + _COUNTED])], [0], None, [256], [0, 256])
+        total += found.reshape(-1).astype(np.int64)
+    return total
+
+
+def look_up(x: Array, row: Array, out: Array) -> None:
+    """``out = row[x]`` for bytes ``x``; all flat or all of one shape. OpenCV's table is ten times NumPy's take."""
+    index = x.view(np.uint8)
+    if x.size < SMALL:
+        np.take(row, index, out=out, mode="clip")
+        return
+    word = _WORDS[row.dtype.itemsize]
+    into = out.view(word)
+    done = opencv.load().LUT(_plane(index), row.view(word).reshape(1, 256), dst=_plane(into))
+    if not np.shares_memory(done, into):  # OpenCV allocates anew when it does not like the destination
+        into[...] = done.reshape(into.shape)
+
+
+_WORDS: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.float32, 8: np.float64}  # how OpenCV is told to move bits
+
+
+def _plane(x: Array) -> Array:
+    """A flat array as rows, since OpenCV takes a long vector for a column of single elements."""
+    if x.ndim == 2:
+        return x
+    width = next((w for w in (4096, 1024, 256, 64, 3, 2) if x.size % w == 0), x.size)
+    return x.reshape(-1, width)

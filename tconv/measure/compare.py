@@ -1,0 +1,144 @@
+"""How two tensors of one shape differ, in one pass over pieces of any size."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tconv.measure.distance import apart, magnitudes, ulps
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.lost import Number
+    from tconv.ops import Array
+
+BLOCK = 1 << 16  # elements: what is made of a block stays in the cache
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Values are close if they are at most ``atol + rtol * |a|`` apart, a being the reference."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+@dataclass
+class Difference:
+    """What sets tensor b apart from a, the reference; adds up over pieces, in any order.
+
+    ``unequal``: how many values are not the same; ``far``: how many of them are not close either, and ``first`` the
+    flat index of the first of those; ``nan``: how many are NaN on one side only, which the following leave out.
+    ``max_abs`` is exact for integers of like sign; ``max_rel`` is relative to |a|; ``ulps`` (None but for two floats
+    of one dtype) counts the steps from one number of the dtype to the next. ``signal`` and ``noise`` are the sums of
+    a² and (a - b)², where all three are finite.
+    """
+
+    dtypes: tuple[DType, DType]
+    tolerance: Tolerance = Tolerance()
+    count: int = 0
+    unequal: int = 0
+    far: int = 0
+    nan: int = 0
+    first: int | None = None
+    max_abs: Number = 0
+    max_rel: float = 0.0
+    ulps: int | None = None
+    signal: Fraction = Fraction(0)
+    noise: Fraction = Fraction(0)
+
+    def __post_init__(self) -> None:
+        a, b = self.dtypes
+        if a == b and a.is_float and a.bits >= 8:
+            self.ulps = 0
+
+    @property
+    def sqnr(self) -> float:
+        """The signal-to-noise ratio 10 log10(Σa² / Σ(a - b)²) in dB; infinite without noise."""
+        if not self.noise:
+            return math.inf
+        if not self.signal:
+            return -math.inf
+        return 10 * (_log10(self.signal) - _log10(self.noise))
+
+    def update(self, lo: int, a: Array, b: Array) -> None:
+        """Add elements [lo, lo + a.size) of both, flat and native."""
+        for at in range(0, a.size, BLOCK):
+            self._block(lo + at, a[at : at + BLOCK], b[at : at + BLOCK])
+
+    def merge(self, other: Difference) -> None:
+        """Add what ``other`` has seen of the same two tensors."""
+        self.count += other.count
+        self.unequal += other.unequal
+        self.far += other.far
+        self.nan += other.nan
+        self.max_abs = max(self.max_abs, other.max_abs)
+        self.max_rel = max(self.max_rel, other.max_rel)
+        self.signal += other.signal
+        self.noise += other.noise
+        if self.ulps is not None and other.ulps is not None:
+            self.ulps = max(self.ulps, other.ulps)
+        if other.first is not None and (self.first is None or other.first < self.first):
+            self.first = other.first
+
+    def _block(self, lo: int, a: Array, b: Array) -> None:
+        self.count += a.size
+        signal = magnitudes(a, self.dtypes[0])
+        if self.dtypes[0] == self.dtypes[1] and np.array_equal(a.view(np.uint8), b.view(np.uint8)):
+            self.signal += _power(signal)
+            return
+        distance = apart(a, b, self.dtypes)
+        finite = np.isfinite(signal) & np.isfinite(distance)
+        every = bool(finite.all())
+        self.signal += _power(signal if every else signal[finite])
+        self.noise += _power((distance if every else distance[finite]).astype(np.float64, copy=False))
+        if np.count_nonzero(distance) == a.size:
+            self._unequal(lo + np.arange(a.size), a, b, distance, signal)
+        elif (where := np.flatnonzero(distance)).size:
+            self._unequal(lo + where, a[where], b[where], distance[where], signal[where])
+
+    def _unequal(self, places: Array, a: Array, b: Array, distance: Array, signal: Array) -> None:
+        """Add pairs that are not the same. ``places``: their flat indices, ascending."""
+        self.unequal += places.size
+        with np.errstate(all="ignore"):
+            relative = distance / signal
+            close = distance <= self.tolerance.atol + self.tolerance.rtol * signal
+        relative[np.isinf(distance)] = np.inf
+        far = ~(close & np.isfinite(distance))
+        if far.any():
+            self.far += int(np.count_nonzero(far))
+            first = int(places[far.argmax()])
+            self.first = first if self.first is None else min(self.first, first)
+        nan = int(np.count_nonzero(np.isnan(distance)))
+        self.nan += nan
+        if nan < places.size:
+            self.max_abs = max(self.max_abs, self._number(np.fmax.reduce(distance)))
+            self.max_rel = max(self.max_rel, float(np.fmax.reduce(relative)))
+        if self.ulps is not None:
+            self.ulps = max(self.ulps, ulps(a, b, self.dtypes[0]))
+
+    def _number(self, distance: Any) -> Number:
+        return int(distance) if all(d.kind in ("bool", "int", "uint") for d in self.dtypes) else float(distance)
+
+
+def _power(x: Array) -> Fraction:
+    """Σx² of the finite values; where that would not be a normal number, of them scaled by a power of two."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(np.square(x).sum())
+    if 1e-280 < total < math.inf:
+        return Fraction(total)
+    x = x[np.isfinite(x)]
+    top = float(x.max(initial=0))
+    if not top:
+        return Fraction(0)
+    exponent = math.frexp(top)[1]
+    return Fraction(float(np.square(np.ldexp(x, -exponent)).sum())) * Fraction(4) ** exponent
+
+
+def _log10(x: Fraction) -> float:
+    """Of a positive number that may lie far outside the range of a float."""
+    return math.log10(x.numerator) - math.log10(x.denominator)

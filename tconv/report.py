@@ -1,0 +1,170 @@
+"""The report of a job (``--report FILE.json``): what was asked, what it was done to, and what every cast lost.
+
+The schema is stable; ``report`` is its version. Bytes and counts are integers, hashes are SHA-256 in hexadecimal,
+paths are as they were given or found. A number that JSON lacks (an infinity, a NaN) is null::
+
+    {
+      "report": 1,
+      "tconv": "0.1.0",
+      "steps": ["resize(224)", "scale", "cast(float16)"],
+      "inputs": [{"path": "a.png", "bytes": 1234, "sha256": "…"}],
+      "skipped": [{"path": "b.png", "reason": "…"}],
+      "outputs": [{
+        "path": "out.safetensors", "format": "safetensors", "bytes": 5678,
+        "tensors": [{
+          "name": "a.png",
+          "source": "a.png",
+          "before": {"dtype": "uint8", "shape": [500, 375, 3]},
+          "after": {"dtype": "float16", "shape": [299, 224, 3], "axes": "HWC", "range": [0, 1], "device": "cpu"},
+          "same_as": null,
+          "casts": [{
+            "step": "cast(float16)", "from": "float32", "to": "float16", "on_overflow": "error",
+            "values": 200928, "min": 0.0, "max": 1.0,
+            "overflow": 0, "infinite": 0, "nan": 0, "underflow": 3, "inexact_integers": 0,
+            "source_nan": 0, "source_inf": 0, "subnormal": 12, "inexact": 190000,
+            "max_abs_error": 0.0002, "max_rel_error": 1.0, "sqnr_db": 73.2
+          }],
+          "ranges": [{"range": [0, 1], "values": 100, "outside": 2, "min": -3, "max": 254}]
+        }]
+      }]
+    }
+
+A stack has ``"parts"``, one entry a part in the order of the rows with its own ``source``, ``before``, ``casts`` and
+``ranges``, in place of these.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tconv import __version__
+from tconv.account import Account
+from tconv.lost import Detail
+from tconv.parts import Parts
+from tconv.runner import Place
+
+if TYPE_CHECKING:
+    from tconv.account import CastKey, RangeKey
+    from tconv.errors import TconvError
+    from tconv.fold import Planned
+    from tconv.lost import Lost
+    from tconv.planner import Plan
+    from tconv.runner import Outcome
+    from tconv.tensor import Spec, Tensor
+
+VERSION = 1
+
+
+def render(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]) -> str:
+    """The report as JSON text. Reads the inputs once more, for their hashes."""
+    left = {Path(problem.file) for problem in skipped}
+    inputs = dict.fromkeys(one.path for file in planned.files for one in file.target.inputs if one.path not in left)
+    done = [(n, file) for n, file in enumerate(planned.files) if n not in outcome.unfinished]
+    found = {
+        "report": VERSION,
+        "tconv": __version__,
+        "steps": [str(step) for step in planned.steps],
+        "inputs": [_input(path) for path in inputs],
+        "skipped": [{"path": problem.file, "reason": problem.reason} for problem in skipped],
+        "outputs": [_output(n, file, outcome) for n, file in done],
+    }
+    return json.dumps(_plain(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _input(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        return {"path": str(path), "bytes": path.stat().st_size, "sha256": _hash(file)}
+
+
+def _hash(file: Any) -> str:
+    digest = hashlib.sha256()
+    buffer = memoryview(bytearray(1 << 20))
+    while count := file.readinto(buffer):
+        digest.update(buffer[:count])
+    return digest.hexdigest()
+
+
+def _output(number: int, file: Planned, outcome: Outcome) -> dict[str, Any]:
+    tensors = [_tensor(Place(number, i, None), t, outcome) for i, t in enumerate(file.stream.tensors)]
+    return {
+        "path": str(file.path),
+        "format": file.target.format.name,
+        "bytes": file.writer.size,
+        "tensors": tensors,
+    }
+
+
+def _tensor(place: Place, tensor: Tensor, outcome: Outcome) -> dict[str, Any]:
+    spec = tensor.spec
+    made: dict[str, Any] = {"name": spec.name}
+    if isinstance(tensor.source, Parts):
+        parts = tensor.source.parts
+        made["parts"] = [_made_of(part, outcome.lost.get(place._replace(part=part.source.path))) for part in parts]
+    else:
+        made |= _made_of(tensor, outcome.lost.get(place))
+    return made | {"after": _described(spec), "same_as": spec.alias_of}
+
+
+def _made_of(tensor: Tensor, account: Account | None) -> dict[str, Any]:
+    source = tensor.source
+    account = Account() if account is None else account  # one in which nothing was lost is false
+    return {
+        "source": str(source.path),
+        "before": {"dtype": str(source.dtype), "shape": source.shape},
+        "casts": [_cast(key, lost) for key, lost in account.by_cast.items()],
+        "ranges": [_range(key, lost) for key, lost in account.by_range.items()],
+    }
+
+
+def _cast(key: CastKey, lost: Lost) -> dict[str, Any]:
+    detail = lost.detail or Detail()
+    return {
+        "step": key.step,
+        "from": str(key.src),
+        "to": str(key.dst),
+        "on_overflow": key.on_overflow,
+        "values": lost.count,
+        "min": lost.minimum,
+        "max": lost.maximum,
+        "overflow": lost.overflow,
+        "infinite": lost.infinite,
+        "nan": lost.nan,
+        "underflow": lost.underflow,
+        "inexact_integers": lost.inexact,
+        "source_nan": detail.nan,
+        "source_inf": detail.inf,
+        "subnormal": detail.subnormal,
+        "inexact": detail.inexact,
+        "max_abs_error": detail.max_abs_error,
+        "max_rel_error": detail.max_rel_error,
+        "sqnr_db": detail.sqnr,
+    }
+
+
+def _range(key: RangeKey, lost: Lost) -> dict[str, Any]:
+    outside = lost.overflow + lost.infinite + lost.nan
+    return {"range": key.range, "values": lost.count, "outside": outside, "min": lost.minimum, "max": lost.maximum}
+
+
+def _described(spec: Spec) -> dict[str, Any]:
+    return {
+        "dtype": str(spec.dtype),
+        "shape": spec.shape,
+        "axes": spec.axes,
+        "range": spec.range,
+        "device": spec.device,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: numbers that it lacks become null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

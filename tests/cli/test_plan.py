@@ -1,0 +1,79 @@
+"""The words of --dry-run: paths as stdout will say them, sizes once, which file each row of a stack is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.cli.conftest import Ran
+
+Tconv = Callable[..., Ran]
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> str:
+    (tmp_path / "images" / "cats").mkdir(parents=True)
+    for name, size in (("2.png", (6, 4)), ("10.png", (9, 5)), ("cats/1.png", (3, 8))):
+        Image.fromarray(np.zeros((size[1], size[0], 3), np.uint8)).save(tmp_path / "images" / name)
+    return "images"
+
+
+def test_under_a_stack_stands_which_row_is_which_file(tconv: Tconv, images: str) -> None:
+    lines = tconv(images, "--resize", "4x4", "-o", "x.npy", "-n").out.splitlines()
+    assert lines[2] == "x.npy (NumPy array, 272 B)"
+    assert lines[4].split() == ["x", "3", "stacked", "->", "uint8", "3x4x4x3", "NHWC", "in", "[0,", "255]", "144", "B"]
+    assert [line.split() for line in lines[5:8]] == [
+        ["[0]", "images/2.png", "uint8", "4x6x3"],
+        ["[1]", "images/10.png", "uint8", "5x9x3"],
+        ["[2]", "images/cats/1.png", "uint8", "8x3x3"],
+    ]
+    assert lines[8] == ""
+
+
+def test_the_parts_of_one_file_are_told_by_name(tconv: Tconv) -> None:
+    np.savez("x.npz", a=np.zeros(3), b=np.ones(3))
+    np.save("c.npy", np.ones(3))
+    out = tconv("x.npz", "c.npy", "--stack", "--to", "float32", "-o", "y.npy", "-n").out
+    rows = [line.split() for line in out.splitlines() if line.lstrip().startswith("[")]
+    assert rows == [
+        ["[0]", "x.npz:", "a", "float64", "3"],
+        ["[1]", "x.npz:", "b", "float64", "3"],
+        ["[2]", "c.npy", "float64", "3"],
+    ]
+
+
+def test_paths_are_those_that_stdout_says(tconv: Tconv, images: str, tmp_path: Path) -> None:
+    def paths(*argv: str) -> list[str]:
+        planned = tconv(*argv, "-n")
+        assert planned.code == 0
+        return [line.split(" (")[0] for line in planned.out.splitlines() if line.endswith("B)") and "(" in line]
+
+    assert paths(images) == ["images.safetensors"]
+    assert paths(images, "-o", str(tmp_path / "x.npz")) == [str(tmp_path / "x.npz")]
+    each = ["2.npz", "10.npz", "cats/1.npz"]
+    assert paths(images, "-o", "out/", "--format", "npz") == [f"out/{n}" for n in each]
+    Path("there").mkdir()
+    assert paths(images, "-o", "there", "--format", "npz") == [f"there/{n}" for n in each]
+    assert paths(images, "-o", ".", "--format", "npz") == each
+    np.savez("w.npz", a=np.zeros(3), b=np.ones(3))
+    assert paths("w.npz", "--half") == ["w.float16.npz"]
+    assert paths("w.npz", "--split", "-o", "out", "--format", "npy") == ["out/a.npy", "out/b.npy"]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(5, "total: 138 B in 1 file, "), (500, "total: 1.1 kB (1,128 bytes) in 1 file, ")]
+)
+def test_a_size_is_said_twice_only_where_it_was_rounded(tconv: Tconv, count: int, text: str) -> None:
+    np.save("x.npy", np.zeros(count))
+    assert tconv("x.npy", "--half", "-n").out.splitlines()[-1].startswith(text)
+
+
+def test_what_values_decide_is_left_open(tconv: Tconv) -> None:
+    np.savez("x.npz", a=np.array([1.0]), b=np.array([1e9]))
+    ran = tconv("x.npz", "--half", "--on-overflow", "keep", "-n")
+    assert ran.code == 0
+    assert ran.out.count("float16 or float64 1 (decided by scan)") == 2

@@ -1,0 +1,181 @@
+"""Whole jobs without the command line: what values decide, what is verified, what the report says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tconv.errors import TconvError
+from tconv.job import convert
+from tconv.pipeline import Sugar
+from tconv.planner import plan
+from tconv.request import Request, Silent
+
+torch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*inputs: str, to: str | None = "float16", **asked: Any) -> list[str]:
+    """The job, and what it noted."""
+    notes: list[str] = []
+    request = Request(inputs, sugar=Sugar(to=to, stack=asked.pop("stack", False)), **asked)
+    convert(request, Silent(), notes.append, lambda _: None)
+    return notes
+
+
+def checkpoint() -> dict[str, Any]:
+    """A real model's weights, one of which is far beyond float16."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.BatchNorm2d(4), torch.nn.Linear(4, 4))
+    state = model.state_dict()
+    state["2.weight"][1, 2] = 1e6
+    torch.save(state, "m.pt")
+    return dict(state)
+
+
+def dtypes(path: str) -> dict[str, str]:
+    return {n: str(t.dtype).removeprefix("torch.") for n, t in torch.load(path, weights_only=True).items()}
+
+
+def test_a_weight_above_65504_is_refused_by_name_and_nothing_is_written() -> None:
+    checkpoint()
+    with pytest.raises(
+        TconvError, match=r"m\.pt: 2\.weight: .*1 of 16 values overflow float16 \(the largest is 1e\+06"
+    ):
+        run("m.pt")
+    assert [p.name for p in Path().iterdir()] == ["m.pt"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "dtype", "value"),
+    [("saturate", "float16", 65504.0), ("inf", "float16", np.inf), ("keep", "float32", 1e6)],
+)
+def test_every_policy_on_it(policy: str, dtype: str, value: float) -> None:
+    state = checkpoint()
+    run("m.pt", on_overflow=policy)
+    made = torch.load("m.float16.pt", weights_only=True)
+    assert str(made["2.weight"].dtype) == f"torch.{dtype}"
+    assert made["2.weight"][1, 2].item() == value
+    for name in ("0.weight", "0.bias", "1.running_var", "2.bias"):
+        assert torch.equal(made[name], state[name].half())
+    assert torch.equal(made["1.num_batches_tracked"], state["1.num_batches_tracked"])
+
+
+def test_what_is_kept_is_told() -> None:
+    checkpoint()
+    assert run("m.pt", on_overflow="keep") == [
+        "m.pt: 2.weight: cast(float16, on_overflow=keep): stays float32: 1 of 16 values overflow float16 "
+        "(the largest is 1e+06; its range is ±65504)"
+    ]
+
+
+def test_a_dry_run_leaves_open_what_values_decide() -> None:
+    checkpoint()
+    request = Request(("m.pt",), sugar=Sugar(to="float16"), on_overflow="keep")
+    (file,) = plan(request, Silent(), {}).files
+    assert [t.spec.attrs.get("undecided") for t in file.stream.tensors] == ["float32"] * 6 + [None] + ["float32"] * 2
+
+
+def test_patterns_and_the_policy_amp() -> None:
+    checkpoint()
+    notes = run("m.pt", keep=("2.w*", "1.bias=bfloat16", "nothing*"), policy="amp")
+    assert dtypes("m.float16.pt") == {
+        "0.weight": "float16", "0.bias": "float16",
+        "1.weight": "float32", "1.bias": "bfloat16", "1.running_mean": "float32", "1.running_var": "float32",
+        "1.num_batches_tracked": "int64", "2.weight": "float32", "2.bias": "float16",
+    }  # fmt: skip
+    assert len(notes) == 1
+    assert "--keep 'nothing*' matches no name" in notes[0]
+
+
+def test_a_tensor_that_would_lose_too_much_stays() -> None:
+    """float16 has 11 digits: 1/3 is off by 2**-12 of itself at most, and 1e-9 by all of it."""
+    np.savez("x.npz", fine=np.array([1 / 3]), small=np.array([1e-9, 1]), large=np.array([1e6]), exact=np.array([0.5]))
+    run("x.npz", max_error=2.0**-12)
+    made = np.load("x.float16.npz")
+    assert {n: made[n].dtype.name for n in made} == {
+        "fine": "float16", "small": "float64", "large": "float64", "exact": "float16",
+    }  # fmt: skip
+
+
+def test_a_stack_has_one_dtype() -> None:
+    for n in range(2):
+        np.save(f"{n}.npy", np.array([1.0, 1e6 * n]))
+    with pytest.raises(TconvError, match=r"a stack has one dtype.*--stack"):
+        run("0.npy", "1.npy", output="x.npy", stack=True, on_overflow="keep")
+
+
+def test_what_was_written_is_compared_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint()
+    for output in ("a.pt", "a.safetensors"):
+        run("m.pt", output=output, on_overflow="saturate", verify=True)
+        assert Path(output).exists()
+    written = os.pwrite
+
+    def faulty(fd: int, data: Any, offset: int) -> int:
+        return written(fd, bytes(data).replace(np.float16(65504).tobytes(), b"\0\0"), offset)
+
+    monkeypatch.setattr(os, "pwrite", faulty)
+    with pytest.raises(
+        TconvError, match=r"b\.safetensors: 2\.weight: differs from what was written, first at element 6"
+    ):
+        run("m.pt", output="b.safetensors", on_overflow="saturate", verify=True)
+    assert not Path("b.safetensors").exists()
+
+
+def test_the_report_tells_what_was_done_and_what_it_cost() -> None:
+    np.save("x.npy", np.array([1.0, 1 / 3, 1e-9, 70000.0, np.nan, np.inf]))
+    run("x.npy", report=Path("r.json"), on_overflow="saturate")
+    found = json.loads(Path("r.json").read_text())
+    assert found["report"] == 1
+    assert found["steps"] == ["cast(float16, on_overflow=saturate)"]
+    data = Path("x.npy").read_bytes()
+    assert found["inputs"] == [{"path": "x.npy", "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}]
+    assert found["skipped"] == []
+    (output,) = found["outputs"]
+    assert (output["format"], output["bytes"]) == ("npy", Path("x.float16.npy").stat().st_size)
+    (tensor,) = output["tensors"]
+    assert tensor["before"] == {"dtype": "float64", "shape": [6]}
+    assert tensor["after"] == {"dtype": "float16", "shape": [6], "axes": None, "range": None, "device": "cpu"}
+    (cast,) = tensor["casts"]
+    counted = ("values", "min", "max", "overflow", "underflow", "source_nan", "source_inf", "inexact", "max_rel_error")
+    assert {key: cast[key] for key in counted} == {
+        "values": 6, "min": 1e-9, "max": 70000.0, "overflow": 1, "underflow": 1, "source_nan": 1, "source_inf": 1,
+        "inexact": 2, "max_rel_error": 1.0,
+    }  # fmt: skip
+    assert cast["max_abs_error"] == float(abs(np.float64(1 / 3) - np.float64(np.float16(1 / 3))))
+
+
+def test_the_report_of_a_stack_names_the_file_of_each_row_and_of_what_was_skipped() -> None:
+    for n in range(3):
+        Image.new("RGB", (2, 2), (n, n, n)).save(f"{n}.png")
+    Path("1.png").write_bytes(Path("1.png").read_bytes()[:-20])
+    run("0.png", "1.png", "2.png", to="float16", output="x.npy", report=Path("r.json"), on_bad="skip")
+    found = json.loads(Path("r.json").read_text())
+    assert [entry["path"] for entry in found["skipped"]] == ["1.png"]
+    assert [entry["path"] for entry in found["inputs"]] == ["0.png", "2.png"]
+    (tensor,) = found["outputs"][0]["tensors"]
+    assert [part["source"] for part in tensor["parts"]] == ["0.png", "2.png"]
+    assert tensor["after"]["shape"] == [2, 2, 2, 3]
+    assert [part["casts"][0]["max"] for part in tensor["parts"]] == [0, 2]
+
+
+def test_an_existing_report_is_in_the_way() -> None:
+    checkpoint()
+    Path("r.json").write_text("old")
+    with pytest.raises(TconvError, match=r"r\.json: exists already"):
+        run("m.pt", on_overflow="inf", report=Path("r.json"))
+    assert Path("r.json").read_text() == "old"
+    run("m.pt", on_overflow="inf", report=Path("r.json"), force=True)
+    assert json.loads(Path("r.json").read_text())["report"] == 1

@@ -1,0 +1,117 @@
+"""Pipelines in YAML files: those that come with tconv, and broken ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tconv.errors import UsageError
+from tconv.pipeline import steps_from_text
+from tconv.recipes import recipe, recipe_files
+from tests.test_pipeline import CHAIN
+
+
+def test_names_are_sorted_with_the_plain_one_first() -> None:
+    names = [path.stem for path in recipe_files()]
+    assert names == sorted(names)
+    assert names.index("imagenet") < names.index("imagenet-eval")
+
+
+def test_the_pipelines_that_come_with_tconv_all_load_and_say_what_they_are_for() -> None:
+    names = [path.stem for path in recipe_files()]
+    assert {"imagenet", "imagenet-eval", "clip", "vit-inception", "half", "bf16"} <= set(names)
+    for name in names:
+        found = recipe(name)
+        assert found.steps
+        assert found.description
+
+
+def test_a_shipped_pipeline_is_the_chain_it_says() -> None:
+    assert list(recipe("imagenet").steps) == steps_from_text([CHAIN.replace("float16", "float32")])
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf8")
+    return str(path)
+
+
+def test_yaml_entries_may_be_written_in_every_way(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "mine.yaml",
+        "version: 1\nsteps:\n  - resize: 224\n  - resize: {size: 224, method: bicubic}\n  - permute: [1, 0]\n"
+        "  - scale\n  - crop(8) | clamp(0, 1)\n  - scale:\n",
+    )
+    assert list(recipe(path).steps) == steps_from_text(
+        ["resize(224) | resize(224, method=bicubic) | permute(1, 0) | scale | crop(8) | clamp(0, 1) | scale"]
+    )
+    path = write(tmp_path / "text.yml", f"version: 1\nsteps: {CHAIN}\n")
+    assert list(recipe(path).steps) == steps_from_text([CHAIN])
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("steps: [scale]", "is no pipeline: it lacks version; a small one is\n  version: 1\n  steps:"),
+        ("{}", "it lacks version; a small one is"),
+        ("version: 1", "it lacks steps"),
+        ("version: true\nsteps: [scale]", "version: expected int"),
+        ("version: '1'\nsteps: [scale]", "version: expected int"),
+        ("version: 1\nsteps: []", "steps: expected list of length >= 1"),
+        ("version: 1\nsteps:", "steps: expected str | list, got null"),
+        ("version: 1\nsteps: [3]", "steps[0]: expected"),
+        ("version: 1\nsteps: [scale]\ndescription: 3", "description: expected str, got int"),
+        ("version: 1\nsteps: [resize: [224, 224]]", "method takes a word, not 224; for example resize(224)"),
+        ("version: 1\nsteps: [resize: {1: 2}]", "there is no parameter 1; it has size and method"),
+        ("version: 1\nsteps: [scale]\nname: x", "it has an unknown name; a small one is"),
+        ("a: *x", "line 1 is no YAML"),
+        ("version: !!bool x\nsteps: [scale]", "is no YAML"),
+        ("[" * 100_000, "is no YAML"),
+        ("#" * 2_000_000, "is larger than 1,048,576 bytes"),
+        ("version: 2\nsteps: [scale]", "version: this tconv does not know 2"),
+        ("version: 1\nsteps: [scale]\nstep: x", "step"),
+        ("version: 1\nsteps: [nomalize]", "did you mean normalize?"),
+        ("version: 1\nsteps: [{scale: , crop: 3}]", "one step to an entry"),
+        ("version: 1\nsteps: 3", "steps"),
+        ("- just\n- a list", "is no pipeline"),
+        ("version: [", "is no pipeline"),
+        ("!!python/object/apply:os.system ['touch canary']", "is no pipeline"),
+        ("\x00", "is no pipeline"),
+    ],
+)
+def test_a_broken_file_is_refused_by_name(
+    tmp_path: Path, text: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path / "bad.yaml", text)
+    with pytest.raises(UsageError) as caught:
+        recipe(path)
+    assert says in str(caught.value)
+    assert path in str(caught.value)
+    assert not Path("canary").exists()
+
+
+def test_the_small_pipeline_of_the_errors_is_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        recipe(write(tmp_path / "bad.yaml", "{}"))
+    example = caught.value.remedy.partition("\n")[2]
+    assert [str(s) for s in recipe(write(tmp_path / "good.yaml", example)).steps] == [
+        "resize(224x224)", "scale", "cast(float16)",
+    ]  # fmt: skip
+
+
+def test_an_unknown_name_gets_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no pipeline 'imagnet'; did you mean imagenet\?"):
+        recipe("imagnet")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read"):
+        recipe(str(tmp_path / "gone.yaml"))
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "p.yaml")
+    with pytest.raises(UsageError, match=r"p\.yaml: is no file, so no pipeline"):
+        recipe(str(tmp_path / "p.yaml"))
