@@ -1,4 +1,4 @@
-"""Makes tiny.pt, wrapped.pt and hot.pt, checkpoints as PyTorch writes them, for the examples. Needs torch; tconv does not.
+"""Makes tiny.pt, wrapped.pt and hot.pt, checkpoints as PyTorch writes them, for the examples. It needs torch.
 
 python examples/make_checkpoint.py [FOLDER]
 """

@@ -127,9 +127,9 @@ def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
         for key, lost in account.refused():
             reason = lost.describe(key.src, key.dst)
             count = lost.overflow + lost.infinite + lost.nan
-            found.append(
-                (count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=lost.remedy(key.dst)))
-            )
+            # Without a cast there is no policy to choose.
+            remedy = lost.remedy(key.dst) if key.step.startswith("cast") else "other numbers, or a clamp before it, help"
+            found.append((count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
     found.sort(key=lambda pair: -pair[0])
     raise_all([problem for _, problem in found])
 

@@ -75,8 +75,10 @@ def test_every_policy_on_it(policy: str, dtype: str, value: float) -> None:
 def test_what_is_kept_is_told() -> None:
     checkpoint()
     assert run("m.pt", on_overflow="keep") == [
-        "m.pt: 2.weight: cast(float16, on_overflow=keep): stays float32: 1 of 16 values overflow float16 "
-        "(the largest is 1e+06; its range is ±65504)"
+        (
+            "m.pt: 2.weight: cast(float16, on_overflow=keep): stays float32: 1 of 16 values overflow float16 "
+            "(the largest is 1e+06; its range is ±65504)"
+        )
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tconv.ops import Array, Pick
 
 FLOAT64 = DTYPES["float64"]
+FULL = FLOAT64.max
 
 
 class Window(NamedTuple):
@@ -52,20 +54,43 @@ class Rounding:
     step: str
 
     def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
-        """The flat values that are to be rounded, and their dtype."""
+        """The flat values that are to be rounded, and their dtype. None is infinite that was not so before: what is too
+        large even for float64 is the largest float64 there is, ``FULL``.
+        """
         if not self.arithmetic:
             return x, src
         values, pick = window.spread(x.astype(np.float64))
-        for op in self.arithmetic:
-            values = op.compute(values, pick)
-        return values.reshape(-1), FLOAT64
+        with np.errstate(all="ignore"):
+            for op in self.arithmetic:
+                values = op.compute(values, pick)
+            values = values.reshape(-1)
+            if not math.isfinite(np.add.reduce(values)):
+                _limit(values, x.astype(np.float64))
+        return values, FLOAT64
 
     def leave(self, x: Array, src: DType, out: Array | None = None, *, detail: bool = False) -> tuple[Array, Lost]:
         """The values rounded, into ``out`` if it is given, and the account of it."""
-        return casts.cast(x, self.dtype, out, src=src, on_overflow=self.on_overflow, detail=detail)
+        made, lost = casts.cast(x, self.dtype, out, src=src, on_overflow=self.on_overflow, detail=detail)
+        if self.arithmetic and self.dtype == FLOAT64:
+            _count_full(made, lost)
+        return made, lost
 
     def key(self, src: DType) -> CastKey:
         return CastKey(self.step, src, self.dtype, self.on_overflow)
+
+
+def _limit(values: Array, before: Array) -> None:
+    """Put ``FULL`` for those infinities that were none before."""
+    fresh = np.isinf(values) & np.isfinite(before)
+    values[fresh] = np.copysign(FULL, values[fresh])
+
+
+def _count_full(x: Array, lost: Lost) -> None:
+    """Count what no float64 is large enough for: no cast does, as none is made."""
+    full = x[np.abs(x) == FULL]
+    if full.size:
+        lost.overflow += full.size
+        lost.saw(full.min().item(), full.max().item())
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
@@ -95,10 +96,16 @@ class Rescale(Scaling):
     def compute(self, x: Array, pick: Pick) -> Array:
         low, high = self.known
         bottom, top = self.onto
-        # The product comes first: of short factors it is exact, and the quotient is then rounded just once.
-        x -= low
-        x *= top - bottom
-        x /= high - low
+        if math.isfinite((high - low) * (top - bottom)):
+            # The product comes first: of short factors it is exact, and the quotient is then rounded just once.
+            x -= low
+            x *= top - bottom
+            x /= high - low
+        else:  # near the end of float64 half of everything is what fits
+            x /= 2
+            x -= low / 2
+            x /= high / 2 - low / 2
+            x *= top - bottom
         if self.dtype.is_integer:
             x += bottom
             np.clip(np.rint(x, out=x), bottom, top, out=x)

@@ -15,7 +15,7 @@ import pytest
 
 def shell(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
     """``words`` in a shell, ``T`` standing for the command."""
-    script = f"T() {{ {sys.executable} -m tconv \"$@\"; }}\n{words}"
+    script = f'T() {{ {sys.executable} -m tconv "$@"; }}\n{words}'
     return subprocess.run(["bash", "-c", script], cwd=folder, capture_output=True, text=True, check=False)
 
 

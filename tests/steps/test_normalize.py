@@ -245,3 +245,14 @@ def test_what_the_file_says_was_normalized_is_not_normalized_again() -> None:
         Normalize("imagenet").apply(stream(marked))
     (made,) = Normalize("imagenet").apply(stream(marked.then(Promise(range=(0, 1))))).tensors
     np.testing.assert_allclose(evaluate(made)[0].ravel(), [-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "std"), [("float64", 1e-300), ("float32", 1e-300), ("float32", 1e-30)])
+def test_what_no_number_is_large_enough_for_is_counted(dtype: str, std: float) -> None:
+    (made,) = Normalize(mean=0, std=std).apply(stream(tensor(np.array([1e10, 0, -1e10, np.inf], dtype)))).tensors
+    values, account = evaluate(made)
+    (lost,) = account.by_cast.values()
+    assert lost.overflow == 2
+    assert lost.bad("error")
+    assert values[1] == 0
+    assert values[3] == np.inf

@@ -280,3 +280,13 @@ def test_the_op_is_that_of_a_tensor_with_ops_before_it() -> None:
     assert isinstance(made, Tensor)
     assert made.source is first.source
     assert first.ops == ()
+
+
+def test_ranges_near_the_end_of_float64() -> None:
+    """Exact values: -1, 0 and 1 are far below the spacing of numbers that large."""
+    given = tensor(np.array([-1.7e308, -1.0, 0.0, 1.0, 1.7e308])).then(Promise(range=(-1.7e308, 1.7e308)))
+    (made,) = Scale().apply(stream(given)).tensors
+    assert evaluate(made)[0].tolist() == [0, 0.5, 0.5, 0.5, 1]
+    given = tensor(np.array([0, 0.125e308, 1e308])).then(Promise(range=(0, 1e308)))
+    (made,) = Scale("uint8").apply(stream(given)).tensors
+    assert evaluate(made)[0].tolist() == [0, 32, 255]
