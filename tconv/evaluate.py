@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tconv.account import Account
-from tconv.fuse import Run, compile_run
+from tconv.blocks import apply, below, block_cost, read_block, read_into, stages_of
+from tconv.fuse import Run
 from tconv.ops import Elementwise, Op, Permute, Whole
 from tconv.parts import Parts
 from tconv.scratch import buffer
@@ -21,7 +21,6 @@ from tconv.tensor import Permutable, Sequential
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tconv.dtypes import DType
     from tconv.ops import Array
     from tconv.tensor import Source, Tensor
 
@@ -54,12 +53,12 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
     """The cheapest way to make ``tensor``; ``detail`` asks for accounts that tell how large the errors are."""
     source, ops = tensor.source, tensor.ops
     if isinstance(source, Parts):
-        lowered = _below(ops)
+        lowered = below(ops)
         return _Whole(tensor, detail) if lowered is None else _Parts(source, lowered, detail)
-    stages = _stages(ops, source.dtype, len(source.shape), detail)
+    stages = stages_of(ops, source.dtype, len(source.shape), detail)
     if source.seekable and all(isinstance(s, Run) and s.perm is None for s in stages):
         return _Flat(tensor, stages)
-    rows = source.seekable and len(source.shape) > 1 and _below(ops) is not None
+    rows = source.seekable and len(source.shape) > 1 and below(ops) is not None
     block = source.dtype.nbytes(prod(source.shape[1 if rows else 0 :]))
     if block > LARGE and (turned := _turned(tensor)) is not None:
         return program(turned, detail)
@@ -94,9 +93,9 @@ class _Flat(Program):
     def make(self, piece: Piece, out: Array) -> Account:
         source, runs = self._tensor.source, self._runs
         if not runs:
-            _read(source, piece.lo, piece.hi, out)
+            read_into(source, piece.lo, piece.hi, out)
             return Account()
-        x = _read(source, piece.lo, piece.hi, buffer("source", source.dtype.numpy, piece.hi - piece.lo))
+        x = read_into(source, piece.lo, piece.hi, buffer("source", source.dtype.numpy, piece.hi - piece.lo))
         lost = Account()
         for n, run in enumerate(runs):
             last = n == len(runs) - 1
@@ -123,7 +122,7 @@ class _Rows(Program):
         step = max(1, PIECE // max(self._in, self._out, 1))
         for lo in range(0, rows, step):
             count = min(rows, lo + step) - lo
-            cost = _block_cost(tensor, (count, *tensor.source.shape[1:]))
+            cost = block_cost(tensor, (count, *tensor.source.shape[1:]))
             cost += _overtaken(tensor.source) * tensor.source.dtype.nbytes(count * self._in)
             yield Piece(lo * self._out, (lo + count) * self._out, tensor.source.path, cost)
 
@@ -132,8 +131,8 @@ class _Rows(Program):
             return Account()
         source = self._tensor.source
         lo, hi = piece.lo // self._out, piece.hi // self._out
-        block = _read_block(source, lo * self._in, hi * self._in, (hi - lo, *source.shape[1:]))
-        return _apply(self._tensor, block, out, self._detail)
+        block = read_block(source, lo * self._in, hi * self._in, (hi - lo, *source.shape[1:]))
+        return apply(self._tensor, block, out, self._detail)
 
 
 class _Whole(Program):
@@ -144,17 +143,17 @@ class _Whole(Program):
 
     def pieces(self) -> Iterator[Piece]:
         source = self._tensor.source
-        yield Piece(0, self._tensor.spec.size, source.path, _block_cost(self._tensor, source.shape))
+        yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._tensor, source.shape))
 
     def make(self, piece: Piece, out: Array) -> Account:
         source = self._tensor.source
         if isinstance(source, Parts):
             plain = replace(self._tensor.spec, dtype=source.dtype, shape=source.shape)
             x, lost = evaluate(replace(self._tensor, ops=(), spec=plain), self._detail)
-            lost += _apply(self._tensor, x, out, self._detail)
+            lost += apply(self._tensor, x, out, self._detail)
             return lost
-        block = _read_block(source, 0, prod(source.shape), source.shape)
-        return _apply(self._tensor, block, out, self._detail)
+        block = read_block(source, 0, prod(source.shape), source.shape)
+        return apply(self._tensor, block, out, self._detail)
 
 
 class _Parts(Program):
@@ -184,56 +183,6 @@ class _Parts(Program):
         return program(self._part(n), self._detail).make(replace(piece, lo=piece.lo - at, hi=piece.hi - at), out)
 
 
-def _read_block(source: Source, lo: int, hi: int, shape: tuple[int, ...]) -> Array:
-    return _read(source, lo, hi, buffer("source", source.dtype.numpy, hi - lo)).reshape(shape)
-
-
-def _apply(tensor: Tensor, x: Array, out: Array, detail: bool) -> Account:
-    """All operations of ``tensor`` on one block."""
-    stages, lost = _stages(tensor.ops, tensor.source.dtype, x.ndim, detail), Account()
-    if not stages:
-        np.copyto(out, x.reshape(-1))
-    for n, stage in enumerate(stages):
-        last = n == len(stages) - 1
-        if isinstance(stage, Run) and stage.inert and not last:
-            lost += stage.check(x.reshape(-1))
-        elif isinstance(stage, Run):
-            shape = x.shape if stage.perm is None else tuple(x.shape[p] for p in stage.perm)
-            into = out if last else np.empty(x.size, stage.dtype.numpy)
-            lost += stage(x.reshape(-1), x.shape, into)
-            x = into.reshape(shape)
-        else:
-            x = np.ascontiguousarray(stage.apply(x))
-            if last:
-                np.copyto(out, x.reshape(-1))
-    return lost
-
-
-@lru_cache(maxsize=1024)
-def _stages(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tuple[Run | Whole, ...]:
-    """Runs of elementwise operations and permutations, and what stands between them.
-
-    Cached, since the thousands of images of one job share one chain.
-    """
-    stages: list[Run | Whole] = []
-    run: list[Op] = []
-
-    def close() -> None:
-        nonlocal dtype
-        stages.extend(compile_run(tuple(run), dtype, rank, detail))
-        run.clear()
-        dtype = next((s.dtype for s in reversed(stages) if isinstance(s, Run)), dtype)
-
-    for op in ops:
-        if isinstance(op, Whole):
-            close()
-            stages.append(op)
-        else:
-            run.append(op)
-    close()
-    return tuple(stages)
-
-
 def _turned(tensor: Tensor) -> Tensor | None:
     """The same tensor from a source with its axes in their final order, or None if that cannot be read so."""
     source = tensor.source
@@ -253,31 +202,3 @@ def _turned(tensor: Tensor) -> Tensor | None:
 def _overtaken(source: Source) -> bool:
     """Whether what a piece is made of may have to be held until its turn comes."""
     return isinstance(source, Sequential) and source.sequential
-
-
-def _below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:
-    """The operations on one slice along axis 0, or None if one of them needs more than a slice."""
-    lowered = [op.below() for op in ops]
-    return None if any(op is None for op in lowered) else tuple(op for op in lowered if op is not None)
-
-
-def _block_cost(tensor: Tensor, shape: tuple[int, ...]) -> int:
-    """Bytes of memory that making a block of ``shape`` takes at its worst moment: what goes into and what comes out of
-    the hungriest operation, beside the block as it was read.
-    """
-    spec = replace(tensor.spec, dtype=tensor.source.dtype, shape=shape, axes=None)
-    read = before = worst = spec.nbytes
-    for op in tensor.ops:
-        extra = op.scratch(spec) if isinstance(op, Whole) else 0
-        spec = op.spec(spec)
-        worst = max(worst, before + spec.nbytes + extra)
-        before = spec.nbytes
-    return read + worst
-
-
-def _read(source: Source, lo: int, hi: int, out: Array) -> Array:
-    """Elements [lo, hi), where the source put them: in ``out``, always."""
-    got = source.read(lo, hi, out)
-    if got is not out:
-        np.copyto(out, got.reshape(-1))
-    return out

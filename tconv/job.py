@@ -128,7 +128,8 @@ def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
             reason = lost.describe(key.src, key.dst)
             count = lost.overflow + lost.infinite + lost.nan
             # Without a cast there is no policy to choose.
-            remedy = lost.remedy(key.dst) if key.step.startswith("cast") else "other numbers, or a clamp before it, help"
+            cast = key.step.startswith("cast")
+            remedy = lost.remedy(key.dst) if cast else "other numbers, or a clamp before it, help"
             found.append((count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
     found.sort(key=lambda pair: -pair[0])
     raise_all([problem for _, problem in found])

@@ -10,7 +10,7 @@ from dataclasses import replace
 from fnmatch import translate
 from typing import Any
 
-from tconv.errors import TconvError
+from tconv.errors import NotTensor, TconvError
 from tconv.ops import CastTo, Promise
 from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import refs, training_keys
@@ -30,11 +30,14 @@ def only_model(stream: Stream) -> Stream:
     for key in MODEL_KEYS:
         if isinstance(tree.get(key), Mapping) and refs(tree[key]):
             kept = {ref: ref.removeprefix(f"{key}.") for ref in refs(tree[key])}
-            return _keep(stream, kept, [k for k in tree if k != key])
+            others = _others(stream, f"{key}.")
+            return _keep(replace(stream, others=others), kept, [k for k in tree if k != key])
     training = training_keys(tree)
-    left = [k for k, v in tree.items() if not refs(v) or k in training]
+    others = tuple(o for o in stream.others if o.tensor.partition(".")[0] not in map(str, training))
+    unread = {o.tensor.partition(".")[0] for o in others}
+    left = [k for k, v in tree.items() if (not refs(v) and str(k) not in unread) or k in training]
     kept = {ref: ref for k, v in tree.items() if k not in left for ref in refs(v)}
-    return _keep(stream, kept, left)
+    return _keep(replace(stream, others=others), kept, left)
 
 
 def select(stream: Stream, path: str) -> Stream:
@@ -50,7 +53,16 @@ def select(stream: Stream, path: str) -> Stream:
     if not found:
         raise TconvError(f"there is no tensor under {path!r}")
     names = {ref: ref.removeprefix(f"{path}.") for ref in found}
-    return _keep(stream, names, [], tree=_renamed(tree, names))
+    return _keep(replace(stream, others=_others(stream, f"{path}.")), names, [], tree=_renamed(tree, names))
+
+
+def _others(stream: Stream, under: str) -> tuple[NotTensor, ...]:
+    """What is no tensor and has a name that begins so, named from there."""
+    return tuple(
+        NotTensor(o.reason, remedy=o.remedy, file=o.file, tensor=o.tensor[len(under) :], step=o.step)
+        for o in stream.others
+        if o.tensor.startswith(under)
+    )
 
 
 def _keep(stream: Stream, names: Mapping[str, str], left: Sequence[Any], tree: Any = None) -> Stream:

@@ -26,6 +26,7 @@ LAYERS = [
     ["registry"],
     ["formats", "steps"],
     ["fuse"],
+    ["blocks"],
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "request"],

@@ -6,7 +6,7 @@ import threading
 
 import numpy as np
 
-from tconv.scratch import buffer
+from tconv.scratch import buffer, release
 
 
 def test_the_same_memory_comes_back_for_the_same_use() -> None:
@@ -27,3 +27,12 @@ def test_another_thread_has_another() -> None:
     thread.start()
     thread.join()
     assert not np.shares_memory(mine, found[0])
+
+
+def test_what_is_released_is_given_back() -> None:
+    kind = np.dtype(np.uint8)
+    held = buffer("tests", kind, 10)
+    release()
+    assert not np.shares_memory(held, buffer("tests", kind, 10))
+    release()
+    release()

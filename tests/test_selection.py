@@ -120,6 +120,21 @@ def test_what_is_no_tensor_is_skipped_by_its_name() -> None:
     assert selection.matching(stream, ["*"], []).others == stream.others
 
 
+def test_what_is_no_tensor_goes_where_its_neighbours_go() -> None:
+    def with_others(tree: dict[str, Any], *names: str) -> Stream:
+        return replace(checkpoint(tree), others=tuple(NotTensor("sparse", tensor=name) for name in names))
+
+    nested = {"state_dict": {"w": Ref("state_dict.w")}, "optimizer": {"m": Ref("optimizer.m")}}
+    stream = with_others(nested, "state_dict.q", "optimizer.s")
+    assert [o.tensor for o in selection.only_model(stream).others] == ["q"]
+    assert [o.tensor for o in selection.select(stream, "optimizer").others] == ["s"]
+    tree = {"w": Ref("w"), "q": None, "epoch": 3, "optimizer": {"m": Ref("optimizer.m")}}
+    flat = with_others(tree, "q", "optimizer.s")
+    chosen = selection.only_model(flat)
+    assert [o.tensor for o in chosen.others] == ["q"]
+    assert chosen.notes == ("left out, as the target holds tensors only: epoch, optimizer",)
+
+
 def test_a_prefix_without_its_dot_is_refused() -> None:
     with pytest.raises(TconvError, match=r"a name would become '\.w'; a prefix ends with its dot"):
         selection.strip_prefixes(checkpoint({"module.w": Ref("module.w")}), ["module"])

@@ -104,8 +104,8 @@ def checked_bytes(shape: tuple[int, ...], dtype: DType) -> int:
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How many elements apart neighbours along each axis lie in C order."""
-    return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    """How many elements apart neighbours along each axis lie in C order; an axis of size 0 counts as one of 1."""
+    return tuple(math.prod(max(n, 1) for n in shape[axis + 1 :]) for axis in range(len(shape)))
 
 
 def to_native(out: Array, swap: bool) -> None:

@@ -35,8 +35,8 @@ class Frame:
 
 def control(body: bytes, width: int, height: int) -> Frame:
     """The frame that the body of an fcTL chunk describes; ``ValueError`` if it is not on the canvas."""
-    _, *numbers, _, _, disposal, blending = _FORM.unpack(body)
-    frame = Frame(*numbers, disposal, blending)
+    _, across, down, left, top, _, _, disposal, blending = _FORM.unpack(body)
+    frame = Frame(across, down, left, top, disposal, blending)
     if not (0 < frame.width <= width - frame.left and 0 < frame.height <= height - frame.top):
         where = f" at {frame.left},{frame.top}" if frame.left or frame.top else ""
         raise ValueError(f"a frame of {frame.width}x{frame.height}{where} on a canvas of {width}x{height}")

@@ -1,4 +1,4 @@
-"""JPEG 2000 (ISO/IEC 15444-1): headers and tile-parts walked by us, pixels of 8 bits by Pillow, deeper ones by OpenCV."""
+"""JPEG 2000 (ISO/IEC 15444-1): tile-parts walked by us, pixels of 8 bits by Pillow, deeper ones by OpenCV."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ _LONGEST_SIZES = 38 + 3 * 16384  # bytes of a SIZ segment, without its marker
 _COLOURS: dict[int, tuple[Colour, bool]] = {
     1: ("gray", False), 2: ("gray", True), 3: ("rgb", False), 4: ("rgb", True),
 }  # fmt: skip
+_INKS: tuple[Colour, bool] = ("cmyk", False)
 _CMYK, _SRGB, _GREY, _YCC = 12, 16, 17, 18  # the colour spaces that are read
 _RESAVE = "save it as PNG or TIFF"
 
@@ -44,15 +45,12 @@ def scan(file: BinaryIO, every: bool) -> Header:
     sizes = _sizes(file, stream)
     _check_tiles(file, stream, sizes.tiles)
     space, profile = _colours(file, around) if around else (None, "")
-    depth = sizes.depths[0]
-    subsampled = any(step != (1, 1) for step in sizes.steps)
-    known = len(sizes.depths) in _COLOURS and len(set(sizes.depths)) == 1 and 0 < depth <= 16
-    deep = (len(sizes.depths) == 2 or subsampled or space in (_CMYK, _YCC)) and depth > 8
-    if not known or deep or space not in (None, _CMYK, _SRGB, _GREY, _YCC):
+    if not _readable(sizes, space):
         raise TconvError(_unread(sizes, space), remedy=_RESAVE)
     if around and _holds_palette(file, around):
         raise TconvError("a JPEG 2000 image with a palette, which tconv does not read", remedy=_RESAVE)
-    colour, alpha = ("cmyk", False) if space == _CMYK else _COLOURS[len(sizes.depths)]
+    colour, alpha = _INKS if space == _CMYK else _COLOURS[len(sizes.depths)]
+    depth = sizes.depths[0]
     if depth <= 8:
         return Header(sizes.width, sizes.height, colour, alpha, profile=profile)
     return Header(sizes.width, sizes.height, colour, alpha, UINT16, (1 << depth) - 1, profile=profile)
@@ -72,6 +70,15 @@ def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
         table = np.rint(np.arange(1 << depth) * (255 / ((1 << depth) - 1))).astype(np.uint8)
         pixels = table[pixels >> (8 - depth)]
     yield Picture(pixels)
+
+
+def _readable(sizes: _Sizes, space: int | None) -> bool:
+    count, depth = len(sizes.depths), sizes.depths[0]
+    known = count in _COLOURS and len(set(sizes.depths)) == 1 and 0 < depth <= 16
+    if not known or space not in (None, _CMYK, _SRGB, _GREY, _YCC) or (space == _CMYK and count != 4):
+        return False
+    subsampled = any(step != (1, 1) for step in sizes.steps)
+    return depth <= 8 or not (count == 2 or subsampled or space in (_CMYK, _YCC))  # which OpenCV does not know
 
 
 def _parts(file: BinaryIO) -> tuple[Box, Box | None]:

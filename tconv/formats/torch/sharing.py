@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tconv.formats.raw import c_strides
 from tconv.formats.torch.objects import StoredTensor
 from tconv.formats.torch.storage import in_c_order
 from tconv.tensor import Spec
@@ -71,7 +72,7 @@ def share(specs: Sequence[Spec]) -> list[View]:
     covers = _covers(specs, bases)
     views = []
     for base, spec in zip(bases, specs, strict=True):
-        view, place = View(base, 0, _c_strides(spec.shape)), _place(spec)
+        view, place = View(base, 0, c_strides(spec.shape)), _place(spec)
         cover = covers.get((place.storage, spec.dtype)) if place else None
         if place and cover and place != cover.place and _within(place, cover.place):
             view = View(cover.at, place.offset - cover.place.offset, place.stride)
@@ -117,10 +118,3 @@ def _place(spec: Spec) -> _Place | None:
 def _within(part: _Place, whole: _Place) -> bool:
     last = part.offset + sum((n - 1) * s for n, s in zip(part.shape, part.stride, strict=True))
     return 0 not in part.shape and whole.offset <= part.offset and last < whole.offset + math.prod(whole.shape)
-
-
-def _c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1]
-    for size in reversed(shape[1:]):
-        strides.append(strides[-1] * max(size, 1))
-    return tuple(reversed(strides)) if shape else ()

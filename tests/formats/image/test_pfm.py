@@ -49,7 +49,9 @@ def test_colours_are_what_opencv_reads(tmp_path: Path, order: str) -> None:
     path = written(tmp_path, data)
     assert (spec_of(path).dtype.name, spec_of(path).range) == ("float32", None)
     assert np.array_equal(array_of(path), x)
-    assert np.array_equal(array_of(path, channels="bgr"), cv2.imdecode(np.frombuffer(data, np.uint8), -1))
+    other = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert other is not None
+    assert np.array_equal(array_of(path, channels="bgr"), other)
 
 
 def test_every_bit_is_kept(tmp_path: Path) -> None:

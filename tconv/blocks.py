@@ -1,0 +1,97 @@
+"""All operations on one block of values: what stands between fused runs, what a block costs, and reading it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tconv.account import Account
+from tconv.fuse import Run, compile_run
+from tconv.ops import Op, Whole
+from tconv.scratch import buffer
+
+if TYPE_CHECKING:
+    from tconv.dtypes import DType
+    from tconv.ops import Array
+    from tconv.tensor import Source, Tensor
+
+
+@lru_cache(maxsize=1024)
+def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tuple[Run | Whole, ...]:
+    """Runs of elementwise operations and permutations, and what stands between them.
+
+    Cached, since the thousands of images of one job share one chain.
+    """
+    stages: list[Run | Whole] = []
+    run: list[Op] = []
+
+    def close() -> None:
+        nonlocal dtype
+        stages.extend(compile_run(tuple(run), dtype, rank, detail))
+        run.clear()
+        dtype = next((s.dtype for s in reversed(stages) if isinstance(s, Run)), dtype)
+
+    for op in ops:
+        if isinstance(op, Whole):
+            close()
+            stages.append(op)
+        else:
+            run.append(op)
+    close()
+    return tuple(stages)
+
+
+def below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:
+    """The operations on one slice along axis 0, or None if one of them needs more than a slice."""
+    lowered = [op.below() for op in ops]
+    return None if any(op is None for op in lowered) else tuple(op for op in lowered if op is not None)
+
+
+def apply(tensor: Tensor, x: Array, out: Array, detail: bool) -> Account:
+    """All operations of ``tensor`` on one block."""
+    stages, lost = stages_of(tensor.ops, tensor.source.dtype, x.ndim, detail), Account()
+    if not stages:
+        np.copyto(out, x.reshape(-1))
+    for n, stage in enumerate(stages):
+        last = n == len(stages) - 1
+        if isinstance(stage, Run) and stage.inert and not last:
+            lost += stage.check(x.reshape(-1))
+        elif isinstance(stage, Run):
+            shape = x.shape if stage.perm is None else tuple(x.shape[p] for p in stage.perm)
+            into = out if last else np.empty(x.size, stage.dtype.numpy)
+            lost += stage(x.reshape(-1), x.shape, into)
+            x = into.reshape(shape)
+        else:
+            x = np.ascontiguousarray(stage.apply(x))
+            if last:
+                np.copyto(out, x.reshape(-1))
+    return lost
+
+
+def read_block(source: Source, lo: int, hi: int, shape: tuple[int, ...]) -> Array:
+    return read_into(source, lo, hi, buffer("source", source.dtype.numpy, hi - lo)).reshape(shape)
+
+
+def read_into(source: Source, lo: int, hi: int, out: Array) -> Array:
+    """Elements [lo, hi), where the source put them: in ``out``, always."""
+    got = source.read(lo, hi, out)
+    if got is not out:
+        np.copyto(out, got.reshape(-1))
+    return out
+
+
+def block_cost(tensor: Tensor, shape: tuple[int, ...]) -> int:
+    """Bytes of memory that making a block of ``shape`` takes at its worst moment: what goes into and what comes out of
+    the hungriest operation, beside the block as it was read.
+    """
+    spec = replace(tensor.spec, dtype=tensor.source.dtype, shape=shape, axes=None)
+    read = before = worst = spec.nbytes
+    for op in tensor.ops:
+        extra = op.scratch(spec) if isinstance(op, Whole) else 0
+        spec = op.spec(spec)
+        worst = max(worst, before + spec.nbytes + extra)
+        before = spec.nbytes
+    return read + worst
