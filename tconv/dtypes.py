@@ -158,7 +158,13 @@ def _hint(plain: str) -> str:
         if called in DTYPES:
             eight = "; floats of 8 bits are float8_e4m3fn and float8_e5m2" if plain == "f8" else ""
             return f"NumPy's {plain!r} is called {called} here{eight}"
-    return did_you_mean(plain, [*DTYPES, *ALIASES], f"there are {', '.join(DTYPES)}")
+    return did_you_mean(plain, [*DTYPES, *ALIASES], _others(plain))
+
+
+def _others(plain: str) -> str:
+    if plain in ("npy", "npz", "safetensors", "pt", "pth"):
+        return f"the format is chosen by the name of the output: -o x.{plain}"
+    return f"there are {', '.join(d.name for d in DTYPES.values() if d.bits >= 8)}"
 
 
 def from_numpy(np_dtype: Any) -> DType | None:

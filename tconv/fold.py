@@ -81,7 +81,7 @@ def _plan_target(
     stem = target.inputs[0].path.stem if target.split else target.path.stem
     for step in steps:
         stream = _apply(_called(step, stem), stream, scan)
-    stream = selection.unshare(stream)
+    stream = selection.unshare(_without_idle_promises(stream))
     selection.refuse_doubles(stream)
     if not target.split:
         return [Planned(target.path, target, stream, kind([t.spec for t in stream.tensors], stream.extra))]
@@ -156,6 +156,18 @@ def _declared(tensor: Tensor, request: Request) -> Tensor:
     if request.range is None or spec.dtype.kind == "complex":
         return tensor
     return tensor.then(Promise(range=request.range))
+
+
+def _without_idle_promises(stream: Stream) -> Stream:
+    """A range was stated for what steps work on: of labels that they pass over nothing was said."""
+    idle = [all(isinstance(op, Promise) for op in t.ops) for t in stream.tensors]
+    if all(idle):
+        return stream
+    plain = [
+        replace(t, ops=(), spec=replace(t.spec, range=None)) if alone and t.ops else t
+        for t, alone in zip(stream.tensors, idle, strict=True)
+    ]
+    return stream.with_tensors(plain)
 
 
 def left_out(file: Planned) -> list[str]:

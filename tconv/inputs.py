@@ -52,7 +52,7 @@ def find(words: Sequence[str]) -> Found:
             continue
         matches = [path] if os.path.lexists(path) else _glob(word)
         if not matches:
-            missing.append(TconvError("there is no such file or folder", file=word))
+            missing.append(TconvError("there is no such file or folder", remedy=_meant(word, words), file=word))
         for match in sorted(matches, key=natural):
             if match.is_dir():
                 continue
@@ -66,6 +66,15 @@ def find(words: Sequence[str]) -> Found:
         if once.setdefault(os.path.abspath(one.path), one) is not one:  # noqa: PTH100  # Path.absolute keeps the ..
             notes.append(f"{one.path}: named more than once, and taken once")
     return Found(tuple(once.values()), tuple(failures), tuple(notes))
+
+
+def _meant(word: str, words: Sequence[str]) -> str:
+    """What a word that names no file may have been meant for."""
+    if word in ("imagenet", "clip"):
+        return f"statistics are chosen with --stats {word}"
+    if len(words) > 1 and registry.by_suffix(Path(word), output=True) is not None:
+        return f"to write it say -o {word}"
+    return ""
 
 
 def _glob(pattern: str) -> list[Path]:

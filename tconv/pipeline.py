@@ -16,6 +16,7 @@ from tconv.suggest import did_you_mean
 if TYPE_CHECKING:
     from tconv.tensor import Step
 
+
 @dataclass(frozen=True)
 class Sugar:
     """The options of the command line that stand for steps; what is None or False was not given."""

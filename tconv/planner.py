@@ -92,8 +92,10 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     places = [(f.path, f.target.inputs) for f in files]
     existing = targets.check([*places, (Path(os.path.realpath(request.report)), ())] if request.report else places)
     notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
-    if request.skip:
-        notes += selection.unmatched(names_of(request, chosen, streams), request.skip)
+    if request.skip or request.keep:
+        names = names_of(request, chosen, streams)
+        notes += selection.unmatched(names, request.skip)
+        selection.refuse_unmatched("--keep", names, [p.partition("=")[0] for p in request.keep])
     in_the_way = () if request.force else tuple(existing)
     return Plan(request, tuple(steps), tuple(files), tuple(dict.fromkeys(notes)), skipped, in_the_way)
 

@@ -1,37 +1,4 @@
-"""The report of a job (``--report FILE.json``): what was asked, what it was done to, and what every cast lost.
-
-The schema is stable; ``report`` is its version. Bytes and counts are integers, hashes are SHA-256 in hexadecimal,
-paths are as they were given or found. A number that JSON lacks (an infinity, a NaN) is null::
-
-    {
-      "report": 1,
-      "tconv": "0.1.0",
-      "steps": ["resize(224)", "scale", "cast(float16)"],
-      "inputs": [{"path": "a.png", "bytes": 1234, "sha256": "…"}],
-      "skipped": [{"path": "b.png", "reason": "…"}],
-      "outputs": [{
-        "path": "out.safetensors", "format": "safetensors", "bytes": 5678,
-        "tensors": [{
-          "name": "a.png",
-          "source": "a.png",
-          "before": {"dtype": "uint8", "shape": [500, 375, 3]},
-          "after": {"dtype": "float16", "shape": [299, 224, 3], "axes": "HWC", "range": [0, 1], "device": "cpu"},
-          "same_as": null,
-          "casts": [{
-            "step": "cast(float16)", "from": "float32", "to": "float16", "on_overflow": "error",
-            "values": 200928, "min": 0.0, "max": 1.0,
-            "overflow": 0, "infinite": 0, "nan": 0, "underflow": 3, "inexact_integers": 0,
-            "source_nan": 0, "source_inf": 0, "subnormal": 12, "inexact": 190000,
-            "max_abs_error": 0.0002, "max_rel_error": 1.0, "sqnr_db": 73.2
-          }],
-          "ranges": [{"range": [0, 1], "values": 100, "outside": 2, "min": -3, "max": 254}]
-        }]
-      }]
-    }
-
-A stack has ``"parts"``, one entry a part in the order of the rows with its own ``source``, ``before``, ``casts`` and
-``ranges``, in place of these.
-"""
+"""The report of a job (``--report FILE.json``), as REPORT.md describes it: what was done, and lost by every cast."""
 
 from __future__ import annotations
 
@@ -69,11 +36,22 @@ def render(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]) -> st
         "report": VERSION,
         "tconv": __version__,
         "steps": [str(step) for step in planned.steps],
+        "notes": list(planned.notes),
         "inputs": [_input(path) for path in inputs],
         "skipped": [{"path": problem.file, "reason": problem.reason} for problem in skipped],
+        "totals": _totals(outcome),
         "outputs": [_output(n, file, outcome) for n, file in done],
     }
     return json.dumps(_plain(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _totals(outcome: Outcome) -> dict[str, int]:
+    """Of all casts together."""
+    lost = [found for account in outcome.lost.values() for found in account.by_cast.values()]
+    names = ("overflow", "infinite", "nan", "underflow")
+    return {"casts": len(lost), "values": sum(x.count for x in lost)} | {
+        name: sum(getattr(x, name) for x in lost) for name in names
+    }
 
 
 def _input(path: Path) -> dict[str, Any]:

@@ -118,6 +118,19 @@ def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:
     return [f"--skip {p!r} matches no name; names here are {listed(names)}" for p in left]
 
 
+def refuse_unmatched(option: str, names: Sequence[str], patterns: Sequence[str]) -> None:
+    """Refuse a pattern that matches none of all ``names``: what it should have protected would be converted."""
+    for pattern in patterns:
+        if not any(_matches(name, [pattern]) for name in names):
+            near = [name for name in names if pattern.strip("*") in name]
+            hint = (
+                f"a pattern is for the whole name: '*{pattern.strip('*')}*'"
+                if near
+                else f"names here are {listed(names)}"
+            )
+            raise TconvError(f"{option} {pattern!r} matches no name", remedy=hint)
+
+
 def listed(names: Iterable[str], most: int = 5) -> str:
     """The first few, and how many more there are."""
     names = list(names)

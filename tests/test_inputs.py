@@ -84,6 +84,16 @@ def test_a_folder_that_cannot_be_listed_is_a_failure(tmp_path: Path, monkeypatch
     assert str(failure) == f"{tmp_path}/locked: the folder cannot be read: Permission denied"
 
 
+def test_a_word_that_names_no_file_may_have_been_meant_otherwise(tmp_path: Path) -> None:
+    one = str(png(tmp_path / "a.png"))
+    with pytest.raises(TconvError, match=r"no such file or folder; to write it say -o m\.safetensors"):
+        find([one, "m.safetensors"])
+    with pytest.raises(TconvError, match=r"statistics are chosen with --stats imagenet"):
+        find([one, "imagenet"])
+    with pytest.raises(TconvError, match=r"no such file or folder$"):
+        find(["gone.npy"])
+
+
 def test_what_is_named_twice_is_taken_once(tmp_path: Path) -> None:
     one = png(tmp_path / "1.png")
     (tmp_path / "x").mkdir()

@@ -91,14 +91,30 @@ def test_a_dry_run_leaves_open_what_values_decide() -> None:
 
 def test_patterns_and_the_policy_amp() -> None:
     checkpoint()
-    notes = run("m.pt", keep=("2.w*", "1.bias=bfloat16", "nothing*"), policy="amp")
+    notes = run("m.pt", keep=("2.w*", "1.bias=bfloat16"), policy="amp")
     assert dtypes("m.float16.pt") == {
         "0.weight": "float16", "0.bias": "float16",
         "1.weight": "float32", "1.bias": "bfloat16", "1.running_mean": "float32", "1.running_var": "float32",
         "1.num_batches_tracked": "int64", "2.weight": "float32", "2.bias": "float16",
     }  # fmt: skip
     assert len(notes) == 1
-    assert "--keep 'nothing*' matches no name" in notes[0]
+    assert notes[0].endswith("policy=amp): normalization layers are float32 (1.weight and 3 more)")
+
+
+def test_a_pattern_that_protects_nothing_is_refused() -> None:
+    checkpoint()
+    with pytest.raises(TconvError, match=r"--keep 'weight' matches no name; .* whole name: '\*weight\*'"):
+        run("m.pt", keep=("2.w*", "weight=float32"))
+    assert [p.name for p in Path().iterdir()] == ["m.pt"]
+
+
+def test_a_range_is_stated_of_what_is_worked_on() -> None:
+    np.savez("x.npz", x=np.array([0.0, 255.0]), y=np.array([1000, 2000]))
+    request = Request(("x.npz",), sugar=Sugar(normalize=True), range=(0, 255), fields="", output="y.npz")
+    notes: list[str] = []
+    convert(request, Silent(), notes.append, lambda _: None)
+    assert notes == []
+    assert np.load("y.npz")["x"].tolist() == [0, 1]
 
 
 def test_a_tensor_that_would_lose_too_much_stays() -> None:
@@ -181,3 +197,21 @@ def test_an_existing_report_is_in_the_way() -> None:
     assert Path("r.json").read_text() == "old"
     run("m.pt", on_overflow="inf", report=Path("r.json"), force=True)
     assert json.loads(Path("r.json").read_text())["report"] == 1
+
+
+def test_the_schema_of_the_report_is_written_down() -> None:
+    checkpoint()
+    run("m.pt", on_overflow="keep", report=Path("r.json"))
+    found = json.loads(Path("r.json").read_text())
+    assert found["notes"][0].startswith(
+        "m.pt: 2.weight: cast(float16, on_overflow=keep): stays float32: 1 of 16 values"
+    )
+    assert found["totals"] == {"casts": 7, "values": 128 + 4, "overflow": 0, "infinite": 0, "nan": 0, "underflow": 0}
+    written = (Path(__file__).parents[1] / "REPORT.md").read_text(encoding="utf8")
+
+    def keys(value: object) -> set[str]:
+        if isinstance(value, dict):
+            return set(value).union(*map(keys, value.values()))
+        return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+    assert [key for key in sorted(keys(found)) if f"`{key}`" not in written] == []

@@ -148,8 +148,9 @@ def _shape(text: str) -> Shape:
     """``*,3,224,224`` or ``*x3x224x224``; ``()`` is a scalar's."""
     from tconv.measure.rules import Shape
 
-    sizes = [] if text.strip() == "()" else re.split(r"\s*[,x]\s*", text.strip())
-    if not all(re.fullmatch(r"\*|[0-9]{1,18}", size) for size in sizes):
+    plain = text.strip().strip("()[]").rstrip(", ")  # as NumPy and PyTorch print a shape
+    sizes = re.split(r"\s*[,x]\s*", plain) if plain else []
+    if not text.strip() or not all(re.fullmatch(r"\*|[0-9]{1,18}", size) for size in sizes):
         raise UsageError(f"--shape {text!r} is no list of sizes", remedy="for example --shape '*,3,224,224'")
     return Shape(tuple(None if size == "*" else int(size) for size in sizes))
 

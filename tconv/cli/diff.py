@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tconv.cli import reading
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import NotTensor, TconvError, UsageError, raise_all
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -110,6 +110,7 @@ def _read(a: str, b: str, only: Sequence[str], skip: Sequence[str], terminal: Co
     """Both files, with the tensors whose names match; one of them may have none."""
     both = [_one(word) for word in (a, b)]
     kept = {id(one.input): one for one in reading.matching(both, only, skip, terminal)}
+    raise_all([other for one in kept.values() for other in one.stream.others])
     first, second = (kept.get(id(one.input), one._replace(stream=one.stream.with_tensors(()))) for one in both)
     return first, second
 
@@ -120,7 +121,7 @@ def _one(word: str) -> Opened:
     if Path(word).is_dir():
         raise TconvError("is a folder", remedy="diff compares two files", file=word)
     opened, problems = reading.read([word], (), (), Console(quiet=True, verbose=False))
-    raise_all(problems)
+    raise_all([problem for problem in problems if not isinstance(problem, NotTensor)])  # that may be skipped
     if len(opened) != 1:
         raise TconvError(f"names {len(opened)} files", remedy="diff compares two files", file=word)
     return opened[0]

@@ -47,7 +47,8 @@ def read(
     """The headers of all files that ``words`` name, images with the channels and frames they have.
 
     Of each the tensors whose names match; a file that has none is left out. Also what is wrong with those that cannot
-    be read. Raises ``TconvError`` for a word that names nothing, and if no tensor of any file is left.
+    be read, and with what is no tensor. Raises ``TconvError`` for a word that names nothing, and if no tensor of any
+    file is left.
     """
     from tconv.inputs import find
 
@@ -61,7 +62,8 @@ def read(
             problems.append(problem.at(file=one.path))
     for text in found.notes:
         terminal.note(text)
-    return matching(opened, only, skip, terminal), problems
+    kept = matching(opened, only, skip, terminal)
+    return kept, problems + [other for one in kept for other in one.stream.others]
 
 
 def _stream(one: Input) -> Stream:
@@ -92,7 +94,7 @@ def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str],
     if opened and not kept:
         selection.matching(Stream(every, Extra("data")), only, skip)  # raises, with the names that there are
     for one in kept:
-        for text in (*one.stream.notes, *map(str, one.stream.others)):
+        for text in one.stream.notes:
             terminal.note(text)
     return kept
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.fuse.segments import Check, Rounding, Segment, Window, cuts
-from tconv.fuse.tables import Tally, tabulate
+from tconv.fuse.tables import Tally, plane, planes, tabulate
 from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
 
 if TYPE_CHECKING:
@@ -192,12 +192,12 @@ def _look_up_permuted(x: Array, tally: Tally, axis: int | None, perm: tuple[int,
     turned = out.reshape([x.shape[p] for p in perm])
     place = perm.index(channel)
     rest = [p - (p > channel) for p in perm if p != channel]
-    for c in range(x.shape[channel]):
-        plane = np.ascontiguousarray(np.moveaxis(x, channel, 0)[c].transpose(rest))
-        target = np.moveaxis(turned, place, 0)[c]
+    for c, part in enumerate(planes(x, channel)):
+        ordered = np.ascontiguousarray(part.transpose(rest))
+        target = plane(turned, place, c)
         if target.flags.c_contiguous:
-            tally.look_up(c if several else 0, plane, target)
+            tally.look_up(c if several else 0, ordered, target)
         else:
-            made = np.empty(plane.shape, target.dtype)
-            tally.look_up(c if several else 0, plane, made)
+            made = np.empty(ordered.shape, target.dtype)
+            tally.look_up(c if several else 0, ordered, made)
             target[...] = made

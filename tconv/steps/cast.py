@@ -132,8 +132,12 @@ class Cast(Step):
         names = [t.spec.name for t in stream.tensors]
         unused = [e.pattern for e in map(_Exception, self.keep) if not any(e.matches(name) for name in names)]
         notes = [f"{self}: --keep {pattern!r} matches no name" for pattern in unused]
-        if self.policy == "amp" and not normalization(t.spec for t in stream.tensors):
-            notes.append(f"{self}: there is no normalization layer to keep in float32")
+        if self.policy == "amp":
+            norms = normalization(t.spec for t in stream.tensors if is_floating(t.spec.dtype))
+            first = next((name for name in names if name in norms), "")
+            more = f" and {len(norms) - 1} more" if len(norms) > 1 else ""
+            what = f"normalization layers are float32 ({first}{more})" if first else "no normalization layer is known"
+            notes.append(f"{self}: {what}")
         return notes
 
     def _cast(self, tensor: Tensor, target: DType | None, kind: str) -> Tensor:

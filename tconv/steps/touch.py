@@ -76,10 +76,11 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
             if found
         ]
         raise_all(problems, remedy=_CHOOSE_FIELDS)
-    meant = fnmatch.filter(names, wanted or "")
-    if names and wanted and not meant:
+    # A field that is meant may have become floats in an earlier step.
+    every = [t.spec.name for tensors in by_file.values() for t in tensors]
+    if names and wanted and not fnmatch.filter(every, wanted):
         raise TconvError(f"--fields {wanted!r} matches none of the integer fields {', '.join(names)}", step=str(step))
-    return set(names).difference(meant)
+    return set(names).difference(fnmatch.filter(names, wanted or ""))
 
 
 _CHOOSE_FIELDS = "--fields '' leaves them as they are, --fields '*' means all of them too, --fields 'x*' those so named"

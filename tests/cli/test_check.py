@@ -29,6 +29,13 @@ def weights(tmp_path: Path) -> None:
     np.save(tmp_path / "ids.npy", np.arange(4))
 
 
+def test_a_shape_may_be_written_as_numpy_prints_it(tconv: Tconv) -> None:
+    np.save("x.npy", np.zeros((2, 3)))
+    for text in ("2,3", "2x3", "(2, 3)", "[2, 3]", "(*, 3)"):
+        assert tconv("check", "x.npy", "--shape", text).code == 0
+    assert tconv("check", "x.npy", "--shape", "(2,)").code == 1
+
+
 def test_found_double_which_one(tconv: Tconv) -> None:
     ran = tconv("check", "w.safetensors", "--expect", "float32")
     assert ran == Ran(1, "w.safetensors: b: is float64, expected float32\n", "1 of 2 tensors in 1 file: not as asked\n")

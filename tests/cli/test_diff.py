@@ -213,3 +213,17 @@ def test_big_files_of_holes_are_compared_in_little_memory(tconv: Tconv) -> None:
         file.write(np.float32(1).tobytes())
     ran = tconv("diff", "a.npy", "b.npy")
     assert (ran.code, ran.out.splitlines()[1].split()[-1]) == (1, "[33554431]")
+
+
+def test_what_is_no_tensor_cannot_be_compared(tconv: Tconv) -> None:
+    np.savez("x.npz", a=np.zeros(3), names=np.array(["one"]))
+    ran = tconv("diff", "x.npz", "x.npz")
+    assert ran.code == 2
+    assert "names: an array of text" in ran.err
+    assert tconv("diff", "x.npz", "x.npz", "--skip", "names").code == 0
+    ran = tconv("inspect", "x.npz")
+    assert ran.code == 1
+    assert "1 tensor" in ran.out
+    assert "names: an array of text" in ran.err
+    assert tconv("inspect", "x.npz", "--skip", "names").code == 0
+    assert tconv("check", "x.npz", "--finite").code == 2

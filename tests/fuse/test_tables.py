@@ -14,7 +14,7 @@ from tconv.account import Account, RangeKey
 from tconv.dtypes import DTYPES, dtype
 from tconv.fuse import Run, compile_run, tables
 from tconv.fuse.segments import Window, cuts
-from tconv.fuse.tables import SMALL, Tally, histogram, look_up, tabulate
+from tconv.fuse.tables import SMALL, Tally, histogram, look_up, planes, tabulate
 from tconv.lost import Lost
 from tconv.ops import CastTo, Promise
 from tests.fuse.test_run import Affine
@@ -156,3 +156,15 @@ def test_a_tally_of_nothing_is_empty() -> None:
     assert table is not None
     (lost,) = Tally(table).account().by_cast.values()
     assert lost == Lost()
+
+
+@pytest.mark.parametrize("dtype_", [np.uint8, np.int8, np.bool_, np.uint16])
+@pytest.mark.parametrize("shape", [(2, 3, 3), (130, 130, 1), (130, 130, 3), (130, 130, 4), (70, 70, 5), (130, 130)])
+def test_planes_are_the_slices_along_an_axis(dtype_: type, shape: tuple[int, ...]) -> None:
+    x: Array = (np.arange(np.prod(shape)) % 251).astype(dtype_).reshape(shape)
+    for axis in range(x.ndim):
+        taken = list(planes(x, axis))
+        assert len(taken) == shape[axis]
+        for n, plane in enumerate(taken):
+            assert plane.dtype == x.dtype
+            assert np.array_equal(plane, x.take(n, axis))

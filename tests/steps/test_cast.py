@@ -12,6 +12,8 @@ from tconv.evaluate import evaluate
 from tconv.ops import CastTo
 from tconv.pipeline import steps_from_text
 from tconv.steps.cast import Cast
+from tconv.steps.normalize import Normalize
+from tconv.steps.scale import Scale
 from tconv.tensor import Extra, Ref, Stream, Tensor
 from tests.memory import ArraySource, stream, tensor
 
@@ -141,6 +143,13 @@ def test_labels_are_labels_beside_other_integers_too() -> None:
     pictures = [tensor(np.zeros((2, 2, 3), np.uint8), name, axes="HWC") for name in ("a.png", "b.png")]
     made = Cast("float32").apply(stream(*pictures))
     assert [t.spec.dtype.name for t in made.tensors] == ["float32", "float32"]
+
+
+def test_a_field_that_an_earlier_step_made_floats_is_still_meant() -> None:
+    given = stream(tensor(np.array([255], np.uint8), "x", known=(0, 255)), tensor(np.array([7], np.int64), "y"))
+    given = replace(given, extra=replace(given.extra, fields="x"))
+    made = Cast("half").apply(Normalize(mean=0.5, std=0.5).apply(Scale().apply(given)))
+    assert [t.spec.dtype.name for t in made.tensors] == ["float16", "int64"]
 
 
 def test_a_pattern_that_means_no_field_is_refused() -> None:

@@ -31,6 +31,11 @@ def spec(name: str, *shape: int) -> Spec:
         "batch_normalization_3/gamma",  # Keras
         "state_dict.encoder.group_norm.weight",
         "module.gn1.weight",
+        "model.rms.weight",
+        "attention_rms.weight",
+        "final_ln.bias",
+        "norms.0.bias",
+        "blocks.1.instnorm.bias",
     ],
 )
 def test_layers_known_by_name(name: str) -> None:
@@ -39,7 +44,7 @@ def test_layers_known_by_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["fc.bias", "in_proj.bias", "normal_head.bias", "normed.bias", "norm1.linear.bias", "blnk.bias", "bn1", "weight"],
+    ["fc.bias", "in_proj.bias", "normal_head.bias", "normed.bias", "norm1.linear.bias", "blnk.bias", "bn1", "0.bias"],
 )
 def test_layers_that_are_none(name: str) -> None:
     assert normalization([spec(name, 8)]) == set()
@@ -47,6 +52,13 @@ def test_layers_that_are_none(name: str) -> None:
 
 def test_a_matrix_is_no_normalization() -> None:
     assert normalization([spec("norm1.weight", 8, 8), spec("norm2.weight", 8)]) == {"norm2.weight"}
+
+
+def test_a_weight_of_one_dimension_is_that_of_a_normalization() -> None:
+    """As in an nn.Sequential, whose layers have numbers for names."""
+    names = ["1.weight", "1.bias"]
+    others = [spec("0.weight", 8, 8), spec("0.bias", 8), spec("2.weight", 8, 8), spec("scale.bias", 8)]
+    assert normalization([*others, *(spec(name, 8) for name in names)]) == set(names)
 
 
 def test_layers_known_by_running_statistics_beside_them() -> None:
