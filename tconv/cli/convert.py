@@ -55,6 +55,7 @@ def convert(
     format_: o.FormatName = None,
     stack: o.StackFlag = False,
     split: o.Split = False,
+    shard_size: o.ShardSize = None,
     force: o.Force = False,
     report: o.Report = None,
     verify: o.Verify = False,
@@ -77,6 +78,7 @@ def convert(
     \b
     tconv images/ --to float32 --normalize
     tconv ckpt.pt --half
+    tconv llama/ --bf16 -o out/            a Hugging Face folder, shard by shard
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
 
@@ -109,6 +111,7 @@ def convert(
         fields=fields,
         strip_prefix=tuple(strip_prefix or ()),
         split=split,
+        shard_size=values.size(shard_size, "--shard-size", "5GB") if shard_size is not None else None,
         on_overflow=on_overflow,
         keep=tuple(keep or ()),
         policy=policy,
