@@ -82,6 +82,9 @@ def convert(
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
 
+    A Hugging Face folder (*.index.json and its shards) goes to a folder: shard by shard, or packed by --shard-size, with
+    a fresh index and a copy of what else is in it (configuration, tokenizer); other weights stay behind. -o FILE merges.
+
     Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
     130: interrupted.
