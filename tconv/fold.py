@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import registry, selection, targets
+from tconv import registry, selection, sharding, targets
 from tconv.errors import TconvError, TconvErrors, raise_all
 from tconv.inputs import Input
 from tconv.ops import Promise
@@ -71,7 +71,7 @@ def _plan_target(
 ) -> list[Planned]:
     """The stream of one target through every step, and the file (or, split, the files) that it fills."""
     kind = registry.writer(target.format)
-    stream = _merge([(i, _select(request, streams[i.path], kind)) for i in target.inputs])
+    stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
     stream = selection.matching(stream, request.only, request.skip)
     raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
     if not stream.tensors:
@@ -83,13 +83,23 @@ def _plan_target(
         stream = _apply(_called(step, stem), stream, scan)
     stream = selection.unshare(_without_idle_promises(stream))
     selection.refuse_doubles(stream)
-    if not target.split:
-        return [Planned(target.path, target, stream, kind([t.spec for t in stream.tensors], stream.extra))]
-    files = []
-    for tensor in stream.tensors:
-        alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
-        files.append(Planned(targets.below(target, tensor.spec.name), target, alone, kind([tensor.spec], alone.extra)))
-    return files
+    return [
+        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
+        for path, part in _parts(request, target, stream)
+    ]
+
+
+def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
+    """The files of a target, and the stream that each holds."""
+    if target.sharded:
+        for name, shard in sharding.divide(stream, target.format, request.shard_size).items():
+            yield target.path / name, shard
+    elif target.split:
+        for tensor in stream.tensors:
+            alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
+            yield targets.below(target, tensor.spec.name), alone
+    else:
+        yield target.path, stream
 
 
 def _called(step: Step, name: str) -> Step:
@@ -111,11 +121,11 @@ def _apply(step: Step, stream: Stream, scan: Scan | None) -> Stream:
         raise problem.at(step=str(step)) from None
 
 
-def _select(request: Request, stream: Stream, kind: type[Writer]) -> Stream:
+def _select(request: Request, stream: Stream, target: Target) -> Stream:
     """What of one input goes on."""
     if request.select:
         stream = selection.select(stream, request.select)
-    flat = not kind.holds_tree or request.split
+    flat = target.split or target.sharded or not registry.writer(target.format).holds_tree
     if flat and not request.all and stream.extra.kind == "weights":
         stream = selection.only_model(stream)
     return selection.strip_prefixes(stream, request.strip_prefix)
@@ -181,6 +191,6 @@ def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Str
     names: list[str] = []
     for target in chosen:
         for one in target.inputs:
-            stream = _select(request, streams[one.path], registry.writer(target.format))
+            stream = _select(request, streams[one.path], target)
             names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others]
     return names

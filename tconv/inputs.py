@@ -6,25 +6,30 @@ import glob
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import registry
 from tconv.errors import TconvError, raise_all
 from tconv.registry import Format
 
+# Weights in forms that tconv does not read: beside converted ones they would be those of another model.
+_FOREIGN_WEIGHTS = (".gguf", ".ggml", ".h5", ".keras", ".msgpack", ".onnx", ".ot", ".pb", ".tflite")
+
 
 @dataclass(frozen=True)
 class Input:
     """A file to read: where it is, what it is, and the name its tensor gets where it holds just one.
 
-    ``root`` is the folder it was found in, None for a file that was named itself.
+    ``root`` is the folder it was found in, None for a file that was named itself. ``carried``: what else is in that
+    folder and goes along when the checkpoint in it does (its configuration, its tokenizer).
     """
 
     path: Path
     format: Format
     name: str
     root: Path | None = None
+    carried: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -108,11 +113,17 @@ def _file(path: Path, root: Path | None = None) -> Input:
 
 
 def _in_folder(root: Path) -> Found:
-    """A folder stands for its images if it has any, else for its arrays, else for its checkpoints."""
+    """A folder stands for the sharded checkpoint in it; else for its images if it has any, else for its arrays, else
+    for its checkpoints.
+    """
     by_group: dict[str, list[Input]] = {}
     failures: list[TconvError] = []
     others: list[Path] = []
-    for path in _walk(root, failures):
+    paths = _walk(root, failures)
+    indexes = [path for path in paths if path.parent == root and _is_index(path)]
+    if indexes:
+        return _sharded(root, indexes, paths, failures)
+    for path in paths:
         if registry.by_suffix(path) is None:
             others.append(path)
             continue
@@ -121,6 +132,9 @@ def _in_folder(root: Path) -> Found:
             by_group.setdefault(found.format.group, []).append(found)
         except TconvError as problem:
             failures.append(problem)
+    if weights := by_group.get("weights"):
+        shards = set[Path]().union(*(_shards(m.path) for m in weights if _is_index(m.path)))
+        by_group["weights"] = [m for m in weights if m.path not in shards]
     group = next((g for g in ("image", "array", "weights") if g in by_group), None)
     if group is None and not failures:
         raise TconvError("the folder holds no file that tconv reads", remedy="`tconv formats` lists them", file=root)
@@ -128,6 +142,42 @@ def _in_folder(root: Path) -> Found:
         if name != group:
             others += [m.path for m in members]
     return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others))
+
+
+def _is_index(path: Path) -> bool:
+    return registry.by_suffix(path) is registry.FORMATS["index"]
+
+
+def _sharded(root: Path, indexes: Sequence[Path], paths: Sequence[Path], failures: Sequence[TconvError]) -> Found:
+    """The index alone, its shards being part of it. What is in the folder besides is carried, other weights are not."""
+    if len(indexes) > 1:
+        names = " and ".join(path.name for path in indexes)
+        raise TconvError(
+            f"it holds more than one sharded checkpoint: {names}", remedy="name one of these files", file=root
+        )
+    (index,) = indexes
+    try:
+        found = _file(index, root)
+    except TconvError as problem:
+        return Found((), (*failures, problem))
+    shards = _shards(index)
+    besides = [path for path in paths if path != index and path not in shards]
+    left = [path for path in besides if not path.is_file() or _holds_weights(path)]
+    carried = tuple(path for path in besides if path not in left)
+    return Found((replace(found, carried=carried),), tuple(failures), _ignored(root, left))
+
+
+def _shards(index: Path) -> set[Path]:
+    """The files that are part of the checkpoint of that index."""
+    try:
+        return {index.with_name(name) for name in registry.load("tconv.formats.shards:files")(index)}
+    except TconvError:  # which its reader tells
+        return set()
+
+
+def _holds_weights(path: Path) -> bool:
+    row = registry.by_suffix(path)
+    return (row is not None and row.group == "weights") or path.suffix.lower() in _FOREIGN_WEIGHTS
 
 
 def _walk(root: Path, failures: list[TconvError]) -> list[Path]:

@@ -15,6 +15,7 @@ from tconv.planner import SKIP_REMEDY, Plan, plan
 from tconv.request import Progress, Request
 from tconv.runner import Outcome, Output, Place, Runner
 from tconv.scan import Unreadable, accounts
+from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
 
 if TYPE_CHECKING:
@@ -40,9 +41,12 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
         try:
             result = _attempt(request, progress, note, tell, bad)
         except Unreadable as found:
+            fresh = {Path(e.file): e for e in found.failures}
             if request.on_bad == "error":
                 raise_all(found.failures, remedy=SKIP_REMEDY if len(found.failures) > 1 else "")
-            bad |= {Path(e.file): e for e in found.failures}
+            if fresh.keys() <= bad.keys():  # a shard is no input of its own that could be left out
+                raise_all(found.failures)
+            bad |= fresh
             continue  # a bad input among good ones of the same file: plan again without it
         return result
 
@@ -74,21 +78,31 @@ def _attempt(
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)
         _refuse_overflow(planned, outcome)
-        done = [f for n, f in enumerate(planned.files) if n not in outcome.unfinished]
+        done = _done(planned, outcome)
         skipped = (*planned.skipped, *outcome.failures)
         if not done:
             raise_all(skipped, remedy="no input was left, so nothing was written")
         if request.verify:
             _verify(planned, done, staging, progress)
         _tell_losses(planned, outcome, note)
-        published = [(f.target.root, f.path) for f in done]
+        beside = [c for c in planned.companions if any(c.target == f.target for f in done)]
+        for companion in beside:
+            companion.write(staging.path(companion.target.root, companion.path))
+        whole: list[Planned | Companion] = [*done, *beside]
+        published = [(f.target.root, f.path) for f in whole]
         if report:
             _stage_report(planned, outcome, skipped, staging.path(report.parent, report))
             published.append((report.parent, report))
-        existing = targets.check([(f.path, f.target.inputs) for f in done])
+        existing = targets.check([(f.path, f.target.inputs) for f in whole])
         raise_all([] if request.force else existing)
         staging.publish(published)
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
+
+
+def _done(planned: Plan, outcome: Outcome) -> list[Planned]:
+    """The files that came out whole; of shards all or none."""
+    broken = {planned.files[n].target for n in outcome.unfinished if planned.files[n].target.sharded}
+    return [f for n, f in enumerate(planned.files) if n not in outcome.unfinished and f.target not in broken]
 
 
 def _fill(planned: Plan, staging: Staging, progress: Progress) -> Outcome:

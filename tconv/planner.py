@@ -17,6 +17,7 @@ from tconv.inputs import Input, find
 from tconv.pipeline import steps_from_text
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
+from tconv.sharding import Companion, companions
 from tconv.targets import Target
 from tconv.tensor import Scan, Step
 
@@ -32,6 +33,7 @@ class Plan:
     request: Request
     steps: tuple[Step, ...]
     files: tuple[Planned, ...]
+    companions: tuple[Companion, ...] = ()
     notes: tuple[str, ...] = ()
     skipped: tuple[TconvError, ...] = ()
     in_the_way: tuple[TconvError, ...] = ()
@@ -39,7 +41,7 @@ class Plan:
     @property
     def size(self) -> int:
         """Bytes of all outputs together."""
-        return sum(f.writer.size for f in self.files)
+        return sum(self.sizes().values())
 
     @property
     def workers(self) -> int:
@@ -62,6 +64,8 @@ class Plan:
         sizes: dict[Path, int] = {}
         for file in self.files:
             sizes[file.target.root] = sizes.get(file.target.root, 0) + file.writer.size
+        for companion in self.companions:
+            sizes[companion.target.root] = sizes.get(companion.target.root, 0) + companion.size
         return sizes
 
 
@@ -72,7 +76,8 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     what they decide is left open, and specs say so in ``attrs["undecided"]``. Raises ``TconvError`` for all that can be
     refused from headers.
     """
-    targets.check_words(request.output, request.format, request.split)
+    pack = request.shard_size is not None
+    targets.check_words(request.output, request.format, request.split, pack)
     for step in request.steps or steps_from_text(request.sugar.chain()):
         _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
     found = find(request.inputs)
@@ -89,7 +94,9 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     chosen = _choose(request, inputs)
     steps = _steps(request, inputs, chosen)
     files = plan_all(request, chosen, streams, steps, scan)
-    places = [(f.path, f.target.inputs) for f in files]
+    beside = _companions(request, files)
+    outputs: list[Planned | Companion] = [*files, *beside]
+    places = [(f.path, f.target.inputs) for f in outputs]
     existing = targets.check([*places, (Path(os.path.realpath(request.report)), ())] if request.report else places)
     notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
     if request.skip or request.keep:
@@ -97,7 +104,17 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, [p.partition("=")[0] for p in request.keep])
     in_the_way = () if request.force else tuple(existing)
-    return Plan(request, tuple(steps), tuple(files), tuple(dict.fromkeys(notes)), skipped, in_the_way)
+    return Plan(request, tuple(steps), tuple(files), beside, tuple(dict.fromkeys(notes)), skipped, in_the_way)
+
+
+def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, ...]:
+    """What is written beside the shards of each target that has some."""
+    whole = not (request.only or request.skip)
+    found: list[Companion] = []
+    for target in dict.fromkeys(file.target for file in files if file.target.sharded):
+        shards = {file.path.name: file.stream for file in files if file.target == target}
+        found += companions(target, shards, whole=whole)
+    return tuple(found)
 
 
 def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
@@ -112,6 +129,7 @@ def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
         tag=str(wanted) if wanted else "converted" if chain else "",
         extension_dtype=wanted is not None and wanted.is_extension,
         split=request.split,
+        pack=request.shard_size is not None,
     )
 
 

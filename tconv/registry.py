@@ -62,6 +62,10 @@ _ROWS = (
         "tconv.formats.torch.reader:read", "tconv.formats.torch.writer:TorchWriter",
         magic=rb"\x80[\x02-\x05]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
     ),
+    Format(
+        "index", "sharded checkpoint", "weights", (".safetensors.index.json", ".bin.index.json"),
+        "tconv.formats.shards:read",
+    ),
 )  # fmt: skip
 
 FORMATS: dict[str, Format] = {row.name: row for row in _ROWS}
@@ -118,10 +122,10 @@ def by_name(name: str) -> Format:
 
 
 def by_suffix(path: Path, *, output: bool = False) -> Format | None:
-    """The format that the file's name promises, or None."""
-    suffix = path.suffix.lower()
+    """The format that the file's name promises, or None; a name that is nothing but a suffix has none."""
+    name = path.name.lower()
     rows = writable() if output else FORMATS.values()
-    return next((row for row in rows if suffix in row.suffixes), None)
+    return next((row for row in rows if any(name.endswith(s) and name != s for s in row.suffixes)), None)
 
 
 def detect(path: Path) -> Format:

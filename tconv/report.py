@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ VERSION = 1
 def render(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]) -> str:
     """The report as JSON text. Reads the inputs once more, for their hashes."""
     left = {Path(problem.file) for problem in skipped}
-    inputs = dict.fromkeys(one.path for file in planned.files for one in file.target.inputs if one.path not in left)
+    inputs = dict.fromkeys(path for file in planned.files for path in _inputs(file) if path not in left)
     done = [(n, file) for n, file in enumerate(planned.files) if n not in outcome.unfinished]
     found = {
         "report": VERSION,
@@ -52,6 +52,16 @@ def _totals(outcome: Outcome) -> dict[str, int]:
     return {"casts": len(lost), "values": sum(x.count for x in lost)} | {
         name: sum(getattr(x, name) for x in lost) for name in names
     }
+
+
+def _inputs(file: Planned) -> Iterator[Path]:
+    """The inputs of a file, and of a sharded one the shards that its tensors are in."""
+    for one in file.target.inputs:
+        yield one.path
+        if one.format.name == "index":
+            yield from sorted(
+                {one.path.with_name(t.spec.attrs["shard"]) for t in file.stream.tensors if "shard" in t.spec.attrs}
+            )
 
 
 def _input(path: Path) -> dict[str, Any]:

@@ -29,6 +29,7 @@ class Request:
     fields: str | None = None
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
+    shard_size: int | None = None
     on_overflow: str = "error"
     keep: tuple[str, ...] = ()
     policy: str | None = None

@@ -12,12 +12,16 @@ from tconv.errors import TconvError, UsageError, raise_all
 from tconv.inputs import Input
 from tconv.registry import Format
 
+# By format, how Hugging Face's libraries call the file of a model, and with numbers after the stem its shards.
+SHARD_NAMES = {"safetensors": ("model", ".safetensors"), "pt": ("pytorch_model", ".bin")}
+
 
 @dataclass(frozen=True)
 class Target:
     """A file to write from ``inputs``. ``root``: the folder it appears in; ``shown``: what stdout says of it.
 
-    ``split``: ``path`` is a folder that gets one file for each tensor.
+    ``split``: ``path`` is a folder that gets one file for each tensor. ``sharded``: it is a folder that gets the shards
+    of the one input, their index, and what that input carries.
     """
 
     path: Path
@@ -26,6 +30,7 @@ class Target:
     format: Format
     inputs: tuple[Input, ...]
     split: bool = False
+    sharded: bool = False
 
 
 def choose(
@@ -35,35 +40,42 @@ def choose(
     tag: str,
     extension_dtype: bool = False,
     split: bool = False,
+    pack: bool = False,
 ) -> list[Target]:
     """A target for every input, several inputs to a target where they belong together.
 
     ``tag`` goes into default names ("float16" for a cast to it, empty where no dtype changes); ``extension_dtype``
-    says that NumPy lacks that dtype, so that an array's default format is safetensors.
+    says that NumPy lacks that dtype, so that an array's default format is safetensors. ``pack``: every input is written
+    in shards, not only what is read in shards.
     """
-    row = check_words(output, format_name, split)
+    row = check_words(output, format_name, split, pack)
     if output is None:
         return _beside(inputs, row, tag, extension_dtype)
     place = Path(output)
-    if row is None or _is_folder(output) or split:
-        return _in_folder(inputs, place, row, output, split)
+    if row is None or _is_folder(output) or split or pack:
+        return _in_folder(inputs, place, row, output, split, pack)
     path = _resolved(place)
     return [Target(path, path.parent, output, row, tuple(inputs))]
 
 
-def check_words(output: str | None, format_name: str | None, split: bool) -> Format | None:
+def check_words(output: str | None, format_name: str | None, split: bool, pack: bool = False) -> Format | None:
     """The format that these options name, None if they leave it to the inputs. Raises ``UsageError``."""
     row = registry.by_name(format_name) if format_name is not None else None
+    if split and pack:
+        raise UsageError("--split and --shard-size exclude each other", remedy="one is a file for each tensor")
     if output is None:
         if split:
             raise UsageError("--split writes one file for each tensor", remedy="say where with -o DIR/")
+        if pack:
+            raise UsageError("--shard-size writes a folder", remedy="say where with -o DIR/")
         return row
     if _is_folder(output):
         return row
-    if split and registry.by_suffix(Path(output), output=True):
-        raise UsageError(f"{output}: --split writes a folder", remedy=f"write -o {output}/ if that is its name")
+    if (split or pack) and registry.by_suffix(Path(output), output=True):
+        option = "--split" if split else "--shard-size"
+        raise UsageError(f"{output}: {option} writes a folder", remedy=f"write -o {output}/ if that is its name")
     row = row or registry.by_suffix(Path(output), output=True)
-    if row is None and not split:
+    if row is None and not (split or pack):
         suffixes = ", ".join(s for r in registry.writable() for s in r.suffixes[:1])
         raise UsageError(
             f"{output}: the suffix {Path(output).suffix!r} names no format that tconv writes",
@@ -83,12 +95,11 @@ def _resolved(path: Path) -> Path:
 
 def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dtype: bool) -> list[Target]:
     """No -o: images of a folder become one file beside it; everything else one file beside each."""
-    safetensors = registry.FORMATS["safetensors"]
-    roots = {i.root for i in inputs}
+    roots = {i.root for i in inputs if not _is_folder_of_shards(i)}
     if all(i.format.group == "image" for i in inputs):
         if len(roots) > 1 or (None in roots and len(inputs) > 1):
             raise UsageError("several images need a place to go", remedy="say -o FILE or -o DIR/")
-        row = row or safetensors
+        row = row or registry.FORMATS["safetensors"]
         (root,) = roots
         base = (root or inputs[0].path.with_suffix("")).absolute()
         base = _resolved(base) if root else base
@@ -96,33 +107,82 @@ def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dty
         path = base.with_name(base.name + row.suffixes[0])
         text = str(path) if shown.name in ("", "..") else str(shown.with_name(shown.name + row.suffixes[0]))
         return [Target(path, path.parent, text, row, tuple(inputs))]
-    if roots != {None}:
+    if roots - {None}:
         raise UsageError("a folder of arrays or checkpoints needs a place to go", remedy="say -o DIR/ or -o FILE")
     targets = []
     for one in inputs:
-        kept = one.format if one.format.writer else safetensors
+        if one.format.name == "index":
+            targets.append(_folder_beside(one, row, tag))
+            continue
+        kept = _kept(one)
         if kept.name == "npy" and extension_dtype:
-            kept = safetensors
+            kept = registry.FORMATS["safetensors"]
         kept = row or kept
         suffix = one.path.suffix if one.path.suffix.lower() in kept.suffixes else kept.suffixes[0]
         if not tag and suffix == one.path.suffix:
-            raise UsageError(
-                f"{one.path}: nothing to do",
-                remedy="say what it shall become (--half, --to DTYPE …) or where (-o PATH)",
-            )
+            raise _nothing_to_do(one.path)
         shown = one.path.with_name(f"{one.path.stem}{'.' if tag else ''}{tag}{suffix}")
         path = one.path.absolute().with_name(shown.name)
         targets.append(Target(path, path.parent, str(shown), kept, (one,)))
     return targets
 
 
-def _in_folder(inputs: Sequence[Input], place: Path, row: Format | None, shown: str, split: bool) -> list[Target]:
-    """One file for each input at the same place below the folder, its suffix replaced."""
+def _nothing_to_do(path: Path) -> UsageError:
+    remedy = "say what it shall become (--half, --to DTYPE …) or where (-o PATH)"
+    return UsageError(f"{path}: nothing to do", remedy=remedy)
+
+
+def _kept(one: Input) -> Format:
+    """The format of an input, if tconv writes it; of an index that of its shards, as its name tells."""
+    if one.format.name == "index":
+        shards = registry.by_suffix(Path(one.path.name[: -len(".index.json")]), output=True)
+        return shards or registry.FORMATS["safetensors"]
+    return one.format if one.format.writer else registry.FORMATS["safetensors"]
+
+
+def _is_folder_of_shards(one: Input) -> bool:
+    """Whether it is the index for which its whole folder was named."""
+    return one.format.name == "index" and one.root == one.path.parent
+
+
+def _folder_beside(one: Input, row: Format | None, tag: str) -> Target:
+    """``model.float16`` for the folder ``model``."""
+    if one.root is None or not _is_folder_of_shards(one):
+        raise UsageError(
+            f"{one.path}: a sharded checkpoint needs a place to go",
+            remedy="say -o DIR/ or -o FILE; of a folder that you name, the result appears beside it",
+        )
+    if not tag and row in (None, _kept(one)):
+        raise _nothing_to_do(one.root)
+    base = _resolved(one.root)
+    name = f"{base.name}.{tag or (row or _kept(one)).name}"
+    path = base.with_name(name)
+    shown = str(path) if one.root.name in ("", "..") else str(one.root.with_name(name))
+    return _sharded(one, path, path, shown, row)
+
+
+def _sharded(one: Input, path: Path, root: Path, shown: str, row: Format | None) -> Target:
+    form = row or _kept(one)
+    if form.name not in SHARD_NAMES:
+        raise UsageError(
+            f"{one.path}: shards are safetensors or PyTorch checkpoints, not {form.name}",
+            remedy=f"--format {' or '.join(SHARD_NAMES)}, or one file with -o FILE{form.suffixes[0]}",
+        )
+    return Target(path, root, shown, form, (one,), sharded=True)
+
+
+def _in_folder(
+    inputs: Sequence[Input], place: Path, row: Format | None, shown: str, split: bool, pack: bool
+) -> list[Target]:
+    """One file for each input at the same place below the folder, its suffix replaced; of shards all of its files."""
     root = _resolved(place)
     targets = []
     for one in inputs:
-        kept = row or (one.format if one.format.writer else registry.FORMATS["safetensors"])
         inner = one.path.relative_to(one.root) if one.root else Path(one.path.name)
+        if not split and (pack or one.format.name == "index"):
+            targets.append(_sharded(one, root / inner.parent, root, shown, row))
+            continue
+        kept = row or _kept(one)
         path = root if split else root / inner.with_suffix(kept.suffixes[0])
         targets.append(Target(path, root, shown, kept, (one,), split))
     return targets

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from PIL import Image
 
 from tconv.errors import TconvError
 from tconv.inputs import find, natural
+from tests.formats.sharded import safetensors_folder, write_index
 
 
 def png(path: Path) -> Path:
@@ -162,3 +164,43 @@ def test_a_plain_pickle_is_refused_for_what_it_is(tmp_path: Path) -> None:
     (failure,) = find([str(path)]).failures
     assert "pickle" in failure.reason
     assert "execute" in failure.reason
+
+
+def test_a_folder_with_an_index_stands_for_its_sharded_checkpoint(tmp_path: Path) -> None:
+    folder = safetensors_folder(tmp_path / "m")
+    png(folder / "assets" / "logo.png")
+    found = find([str(folder)])
+    (one,) = found.inputs
+    assert (one.path, one.format.name, one.root) == (folder / "model.safetensors.index.json", "index", folder)
+    assert [p.relative_to(folder).as_posix() for p in one.carried] == [
+        "assets/logo.png", "config.json", "tokenizer/vocab.txt",
+    ]  # fmt: skip
+    assert found.notes == (f"{folder}: ignored model.gguf, training_args.bin",)
+
+
+def test_an_index_that_was_named_itself_carries_nothing(tmp_path: Path) -> None:
+    (one,) = find([str(safetensors_folder(tmp_path / "m") / "model.safetensors.index.json")]).inputs
+    assert one.carried == ()
+    assert one.root is None
+
+
+def test_two_sharded_checkpoints_in_a_folder_are_asked_about(tmp_path: Path) -> None:
+    folder = safetensors_folder(tmp_path / "m")
+    write_index(folder / "pytorch_model.bin.index.json", {"a": "x.bin"})
+    two = "model.safetensors.index.json and pytorch_model.bin.index.json"
+    with pytest.raises(TconvError, match=f"more than one sharded checkpoint: {re.escape(two)}"):
+        find([str(folder)])
+
+
+def test_an_index_deeper_in_a_folder_stands_for_its_shards_too(tmp_path: Path) -> None:
+    safetensors_folder(tmp_path / "unet")
+    (tmp_path / "unet" / "training_args.bin").unlink()
+    assert [p.path.relative_to(tmp_path).as_posix() for p in find([str(tmp_path)]).inputs] == [
+        "unet/model.safetensors.index.json"
+    ]
+
+
+def test_other_json_files_are_no_index(tmp_path: Path) -> None:
+    png(tmp_path / "a.png")
+    (tmp_path / "train.index.json").write_text("{}")
+    assert names([tmp_path]) == ["a.png"]

@@ -30,7 +30,7 @@ LAYERS = [
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "request"],
-    ["scan"],
+    ["scan", "sharding"],
     ["measure"],
     ["recipes", "fold"],
     ["planner"],

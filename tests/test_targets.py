@@ -34,6 +34,44 @@ def test_weights_and_arrays_go_beside_themselves_in_their_format() -> None:
     assert shown([source("a.npz", "npz")]) == ["a.float16.npz"]
 
 
+def test_a_folder_of_shards_goes_to_a_folder_beside_it(tmp_path: Path) -> None:
+    one = source("m/model.safetensors.index.json", "index", root="m")
+    assert choose([one], None, None, "float16") == [
+        Target(
+            tmp_path / "m.float16", tmp_path / "m.float16", "m.float16", FORMATS["safetensors"], (one,), sharded=True
+        )
+    ]
+    assert shown([source("m/pytorch_model.bin.index.json", "index", root="m")], tag="", format_name="safetensors") == [
+        "m.safetensors"
+    ]
+    with pytest.raises(UsageError, match="m: nothing to do"):
+        choose([one], None, "safetensors", "")
+    with pytest.raises(UsageError, match="needs a place to go"):
+        choose([source("m/model.safetensors.index.json", "index")], None, None, "float16")
+
+
+def test_shards_have_the_format_of_those_that_were_read_or_that_of_the_option() -> None:
+    def form(name: str, format_name: str | None = None) -> str:
+        (target,) = choose([source(name, "index")], "out/", format_name, "")
+        return target.format.name
+
+    assert form("model.safetensors.index.json") == "safetensors"
+    assert form("pytorch_model.bin.index.json") == "pt"
+    assert form("pytorch_model.bin.index.json", "safetensors") == "safetensors"
+    with pytest.raises(UsageError, match=r"not npz; --format safetensors or pt, or one file with -o FILE\.npz"):
+        form("model.safetensors.index.json", "npz")
+
+
+def test_where_shards_cannot_go_is_told_before_any_file_is_looked_for() -> None:
+    for output, split, reason in (
+        (None, False, "--shard-size writes a folder; say where with -o DIR/"),
+        ("x.safetensors", False, "x.safetensors: --shard-size writes a folder; write -o x.safetensors/"),
+        ("out/", True, "--split and --shard-size exclude each other"),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            check_words(output, None, split, pack=True)
+
+
 def test_a_dtype_that_numpy_lacks_goes_to_safetensors() -> None:
     assert shown([source("a.npy", "npy")], tag="bfloat16", extension_dtype=True) == ["a.bfloat16.safetensors"]
     assert shown([source("a.pt", "pt")], tag="bfloat16", extension_dtype=True) == ["a.bfloat16.pt"]

@@ -55,6 +55,7 @@ def convert(
     format_: o.FormatName = None,
     stack: o.StackFlag = False,
     split: o.Split = False,
+    shard_size: o.ShardSize = None,
     force: o.Force = False,
     report: o.Report = None,
     verify: o.Verify = False,
@@ -77,8 +78,13 @@ def convert(
     \b
     tconv images/ --to float32 --normalize
     tconv ckpt.pt --half
+    tconv llama/ --bf16 -o out/            a Hugging Face folder, shard by shard
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
+
+    A Hugging Face folder (*.index.json and its shards) goes to a folder: shard by shard, or packed by --shard-size,
+    with a fresh index and a copy of what else is in it (configuration, tokenizer); other weights stay behind. -o FILE
+    merges.
 
     Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
@@ -109,6 +115,7 @@ def convert(
         fields=fields,
         strip_prefix=tuple(strip_prefix or ()),
         split=split,
+        shard_size=values.size(shard_size, "--shard-size", "5GB") if shard_size is not None else None,
         on_overflow=on_overflow,
         keep=tuple(keep or ()),
         policy=policy,

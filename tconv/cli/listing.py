@@ -126,6 +126,7 @@ def _columns(shared: bool, read_values: bool) -> list[_Column]:
         _Column("axes", lambda row: row.spec.axes or "", silent=""),
         _Column("device", lambda row: row.spec.device, silent="cpu"),
         _Column("bytes", lambda row: f"{row.spec.nbytes:,}", right=True),
+        _Column("shard", lambda row: row.spec.attrs.get("shard", ""), silent=""),
     ]
     return [*found, *(_value_columns() if read_values else ()), _Column("", _marks, silent="")]
 

@@ -132,6 +132,10 @@ FormatName = Annotated[
 ]
 StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
 Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
+ShardSize = Annotated[
+    str | None,
+    _option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
+]
 Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
 
 Report = Annotated[

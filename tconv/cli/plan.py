@@ -13,6 +13,7 @@ from tconv.parts import Parts
 if TYPE_CHECKING:
     from tconv.fold import Planned
     from tconv.planner import Plan
+    from tconv.sharding import Companion
     from tconv.tensor import Spec, Tensor
 
 
@@ -22,16 +23,28 @@ def lines(plan: Plan) -> Iterator[str]:
         yield ""
         yield f"{_shown(file)} ({file.target.format.title}, {human(file.writer.size)})"
         yield from (f"  {line}" for line in _tensors(file))
+    yield from _companions(plan)
     yield ""
     exact = f" ({plan.size:,} bytes)" if plan.size >= 1000 else ""
-    count = len(plan.files)
+    count = len(plan.files) + len(plan.companions)
     yield (
         f"total: {human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
         f"peak memory for values about {human(plan.peak_memory)} with {plan.workers} workers"
     )
 
 
-def _shown(file: Planned) -> str:
+def _companions(plan: Plan) -> Iterator[str]:
+    """What is written beside shards: copies, and indexes."""
+    rows = []
+    for one in plan.companions:
+        what = f"a copy of {one.content}" if isinstance(one.content, Path) else "the index"
+        rows.append([_shown(one), what, human(one.size)])
+    if rows:
+        yield ""
+        yield from table(["beside", "", "bytes"], rows, right=[2])
+
+
+def _shown(file: Planned | Companion) -> str:
     """The path as stdout will say it; in a folder, that of the file below what stdout says."""
     target = file.target
     if Path(target.shown).resolve() != target.root:

@@ -60,10 +60,10 @@ def axes(text: str) -> str:
     return letters
 
 
-def size(text: str) -> int:
-    """Bytes of --max-memory from ``500MB``, ``2G``, ``1GiB``."""
+def size(text: str, option: str = "--max-memory", example: str = "500MB or 2GB") -> int:
+    """Bytes from ``500MB``, ``2G``, ``1GiB``."""
     match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(I?)B?", text.strip().upper())
     if match is None or not float(match[1]):
-        raise UsageError(f"--max-memory {text!r} is no size", remedy="for example 500MB or 2GB")
+        raise UsageError(f"{option} {text!r} is no size", remedy=f"for example {example}")
     base = 1024 if match[3] else 1000
     return int(float(match[1]) * base ** " KMGT".index(match[2] or " "))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import struct
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from io import RawIOBase
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import NotTensor, TconvError, raise_all
-from tconv.formats import mark
+from tconv.formats import mark, strict_json
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
@@ -92,33 +91,12 @@ def _header(file: RawIOBase, size: int) -> tuple[dict[str, Any], int]:
         raise TconvError(f"a header of {length:,} bytes, and at most {MAX_HEADER:,} are allowed")
     if 8 + length > size:
         raise truncated(8 + length, size)
-    try:
-        header = json.loads(take(file, length).decode(), object_pairs_hook=_unique, parse_constant=_no_number)
-    except UnicodeDecodeError as problem:
-        raise _broken("it is not UTF-8") from problem
-    except json.JSONDecodeError as problem:
-        raise _broken(f"not JSON at character {problem.pos} ({problem.msg})") from problem
-    except (ValueError, RecursionError) as problem:
-        raise _broken("a number too long, or nesting too deep") from problem
-    if not isinstance(header, dict):
-        raise _broken("not a JSON object")
+    header = strict_json.parse(take(file, length), "a broken header")
     return header, 8 + length
 
 
 def _broken(how: str) -> TconvError:
     return TconvError(f"a broken header: {how}")
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        (name, _), *_ = Counter(name for name, _ in pairs).most_common(1)
-        raise _broken(f"{name!r} is there twice")
-    return found
-
-
-def _no_number(text: str) -> None:
-    raise _broken(f"{text} is no JSON")
 
 
 def _metadata(value: object) -> dict[str, str]:
