@@ -41,8 +41,11 @@ class Found:
     notes: tuple[str, ...] = ()
 
 
-def find(words: Sequence[str]) -> Found:
-    """Every file that ``words`` name. Raises ``TconvError`` for a word that names nothing."""
+def find(words: Sequence[str], *, every: bool = False) -> Found:
+    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder.
+
+    Raises ``TconvError`` for a word that names nothing.
+    """
     inputs: list[Input] = []
     failures: list[TconvError] = []
     notes: list[str] = []
@@ -50,7 +53,7 @@ def find(words: Sequence[str]) -> Found:
     for word in dict.fromkeys(words):
         path = Path(word)
         if path.is_dir():
-            found = _in_folder(path)
+            found = _in_folder(path, every)
             inputs += found.inputs
             failures += found.failures
             notes += found.notes
@@ -112,9 +115,9 @@ def _file(path: Path, root: Path | None = None) -> Input:
     return Input(path, row, name.as_posix(), root)
 
 
-def _in_folder(root: Path) -> Found:
+def _in_folder(root: Path, every: bool) -> Found:
     """A folder stands for the sharded checkpoint in it; else for its images if it has any, else for its arrays, else
-    for its checkpoints.
+    for its checkpoints. With ``every`` it stands for all of them.
     """
     by_group: dict[str, list[Input]] = {}
     failures: list[TconvError] = []
@@ -138,6 +141,9 @@ def _in_folder(root: Path) -> Found:
     group = next((g for g in ("image", "array", "weights") if g in by_group), None)
     if group is None and not failures:
         raise TconvError("the folder holds no file that tconv reads", remedy="`tconv formats` lists them", file=root)
+    if every:
+        readable = sorted((m for members in by_group.values() for m in members), key=lambda m: natural(m.path))
+        return Found(tuple(readable), tuple(failures), _ignored(root, others))
     for name, members in by_group.items():
         if name != group:
             others += [m.path for m in members]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tconv import targets
 from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
+from tconv.parts import Parts
 from tconv.planner import SKIP_REMEDY, Plan, plan
 from tconv.request import Progress, Request
 from tconv.runner import Outcome, Output, Place, Runner
@@ -151,7 +152,7 @@ def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
 
 def _tell_losses(planned: Plan, outcome: Outcome, note: Callable[[str], None]) -> None:
     """One line for each tensor that lost something and was allowed to, and for each that broke its stated range."""
-    for place, account in outcome.lost.items():
+    for place, account in sorted(outcome.lost.items(), key=lambda item: (*item[0][:2], item[0].part or 0)):
         file, name = _where(planned, place)
         for key, lost in account.by_cast.items():
             if lost:
@@ -164,4 +165,6 @@ def _tell_losses(planned: Plan, outcome: Outcome, note: Callable[[str], None]) -
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:
     tensor = planned.files[place.output].stream.tensors[place.tensor]
-    return (place.part, "") if place.part else (tensor.source.path, tensor.spec.name)
+    if isinstance(tensor.source, Parts) and place.part is not None:
+        tensor = tensor.source.parts[place.part]
+    return tensor.source.path, tensor.spec.name

@@ -78,8 +78,11 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     """
     pack = request.shard_size is not None
     targets.check_words(request.output, request.format, request.split, pack)
-    for step in request.steps or steps_from_text(request.sugar.chain()):
+    chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
+    for step in chain:
         _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
+    if not any(step.name == "cast" for step in chain):
+        _refuse_idle(request)
     found = find(request.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
@@ -97,12 +100,16 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     beside = _companions(request, files)
     outputs: list[Planned | Companion] = [*files, *beside]
     places = [(f.path, f.target.inputs) for f in outputs]
-    existing = targets.check([*places, (Path(os.path.realpath(request.report)), ())] if request.report else places)
+    existing = targets.check(places)
+    if request.report:
+        read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
+        existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
-    if request.skip or request.keep:
+    kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
+    if request.skip or kept:
         names = names_of(request, chosen, streams)
         notes += selection.unmatched(names, request.skip)
-        selection.refuse_unmatched("--keep", names, [p.partition("=")[0] for p in request.keep])
+        selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
     return Plan(request, tuple(steps), tuple(files), beside, tuple(dict.fromkeys(notes)), skipped, in_the_way)
 
@@ -152,6 +159,21 @@ def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[T
     single = len(chosen) == 1 and registry.writer(chosen[0].format).single
     several = len(inputs) > 1 or any(i.root for i in images)
     return (bool(images) and batched) or (single and several and not request.split)
+
+
+def _refuse_idle(request: Request) -> None:
+    """Refuse what says how to cast where nothing is cast."""
+    idle = {
+        "--keep": request.keep,
+        "--policy": request.policy,
+        "--max-error": request.max_error is not None,
+        "--on-overflow": request.on_overflow != "error",
+    }
+    given = [option for option, value in idle.items() if value]
+    if given:
+        raise UsageError(
+            f"{' and '.join(given)} without a cast", remedy="say to which dtype: --half, --bf16, --to DTYPE"
+        )
 
 
 def _with_exceptions(step: Step, request: Request) -> Step:

@@ -26,6 +26,17 @@ _SMALL = """a small one is
     - cast: float16"""
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses what YAML's own loader takes silently: one key twice."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        twice = [key for n, key in enumerate(keys) if key in keys[:n]]
+        if twice:
+            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]!r} is there twice", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     """What a file holds."""
 
@@ -69,7 +80,7 @@ def _load(path: Path) -> Recipe:
     try:
         raw = read_small(path, "pipeline")
         try:
-            found = yaml.safe_load(raw)
+            found = yaml.load(raw, _Loader)  # it is a SafeLoader
         except Exception as problem:  # whatever the parser stumbles over
             mark, why = getattr(problem, "problem_mark", None), getattr(problem, "problem", None)
             place = f"line {mark.line + 1}" if mark else "it"

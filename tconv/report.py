@@ -92,7 +92,7 @@ def _tensor(place: Place, tensor: Tensor, outcome: Outcome) -> dict[str, Any]:
     made: dict[str, Any] = {"name": spec.name}
     if isinstance(tensor.source, Parts):
         parts = tensor.source.parts
-        made["parts"] = [_made_of(part, outcome.lost.get(place._replace(part=part.source.path))) for part in parts]
+        made["parts"] = [_made_of(part, outcome.lost.get(place._replace(part=n))) for n, part in enumerate(parts)]
     else:
         made |= _made_of(tensor, outcome.lost.get(place))
     return made | {"after": _described(spec), "same_as": spec.alias_of}

@@ -44,11 +44,11 @@ class Output:
 
 
 class Place(NamedTuple):
-    """A tensor of an output, and of a stack the file that one part came from."""
+    """A tensor of an output, and of a stack the part, by its number; None where the whole stack was made at once."""
 
     output: int
     tensor: int
-    part: Path | None
+    part: int | None
 
 
 @dataclass
@@ -91,9 +91,18 @@ class Runner:
     large the errors of the casts are, and there is one for each part of a stack.
     """
 
-    def __init__(self, workers: int, max_memory: int, progress: Callable[[int], None], *, detail: bool = False) -> None:
+    def __init__(
+        self,
+        workers: int,
+        max_memory: int,
+        progress: Callable[[int], None],
+        *,
+        detail: bool = False,
+        every: bool = False,
+    ) -> None:
         self._workers = workers
         self._detail = detail
+        self._every = every or detail
         self._max_memory = max_memory
         self._progress = progress
         self._feed = threading.Lock()  # held while the next piece is looked for
@@ -204,9 +213,10 @@ class Runner:
             return
         with filling.output.writing():
             filling.output.writer.write(task.index, piece.lo, out)
-        stacked = isinstance(tensor.source, Parts)
-        if lost or self._detail or not stacked:
-            place = Place(filling.number, task.index, piece.path if stacked else None)
+        part, all_of_it = _part(tensor, piece)
+        # Of a hundred thousand pictures of which nothing is lost there is nothing to remember.
+        if lost or self._every or part is None or not all_of_it:
+            place = Place(filling.number, task.index, part)
             with self._state:
                 account = self._outcome.lost.setdefault(place, Account())
                 account += lost
@@ -234,3 +244,13 @@ class Runner:
             self._fatal = self._fatal or problem
             self._stopped = True
             self._state.notify_all()
+
+
+def _part(tensor: Tensor, piece: Piece) -> tuple[int | None, bool]:
+    """Which part of a stack a piece is of, and whether it is all of it."""
+    if not isinstance(tensor.source, Parts):
+        return None, False
+    stride = tensor.spec.size // len(tensor.source.parts)
+    if not stride or piece.hi - piece.lo > stride:
+        return None, False
+    return piece.lo // stride, piece.hi - piece.lo == stride

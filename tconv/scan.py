@@ -47,7 +47,7 @@ def accounts(
     """What the casts of every tensor would lose. Raises ``Unreadable``."""
     progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
     output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), tensors)
-    outcome = Runner(workers, max_memory, progress.advance, detail=detail).run([output])
+    outcome = Runner(workers, max_memory, progress.advance, detail=detail, every=True).run([output])
     if outcome.failures:
         raise Unreadable(outcome.failures)
     found = [Account() for _ in tensors]

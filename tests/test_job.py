@@ -14,7 +14,7 @@ from PIL import Image
 
 from tconv.errors import TconvError
 from tconv.job import convert
-from tconv.pipeline import Sugar
+from tconv.pipeline import Sugar, steps_from_text
 from tconv.planner import plan
 from tconv.request import Request, Silent
 
@@ -215,3 +215,71 @@ def test_the_schema_of_the_report_is_written_down() -> None:
         return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
     assert [key for key in sorted(keys(found)) if f"`{key}`" not in written] == []
+
+
+def test_an_account_of_a_stack_is_of_all_values_of_each_part() -> None:
+    for n in range(2):
+        values = np.ones(3_000_000, np.float32)
+        values[5] = 70000 + n
+        np.save(f"{n}.npy", values)
+    notes = run("0.npy", "1.npy", output="x.npy", stack=True, on_overflow="saturate")
+    assert [note.split(": ")[0] for note in notes] == ["0.npy", "1.npy"]
+    assert all("1 of 3000000 values overflow" in note for note in notes)
+
+
+def test_the_parts_of_one_file_have_accounts_of_their_own() -> None:
+    np.savez("s.npz", a=np.array([1.0, 2.0]), b=np.array([1e6, 2.0]), c=np.array([1e-9, 2.0]))
+    notes = run("s.npz", output="x.npy", stack=True, on_overflow="saturate", report=Path("r.json"))
+    assert [note.split(": ")[:2] for note in notes] == [["s.npz", "b"], ["s.npz", "c"]]
+    (tensor,) = json.loads(Path("r.json").read_text())["outputs"][0]["tensors"]
+    found = [(part["casts"][0]["values"], part["casts"][0]["overflow"]) for part in tensor["parts"]]
+    assert found == [(2, 0), (2, 1), (2, 0)]
+
+
+def test_only_what_does_not_fit_stays() -> None:
+    tensors = {"a=b": 1e6, "a'b": 1.0, "aXb": 1.0, "c": 1.0}
+    torch.save({name: torch.tensor([value]) for name, value in tensors.items()}, "m.pt")
+    notes = run("m.pt", on_overflow="keep")
+    assert dtypes("m.float16.pt") == {"a=b": "float32", "a'b": "float16", "aXb": "float16", "c": "float16"}
+    assert [note.split(": ")[1] for note in notes] == ["a=b"]
+
+
+def test_a_nan_of_other_bits_is_a_nan() -> None:
+    """Signalling NaNs become quiet ones in some conversions and not in others."""
+    values = np.zeros(6 << 20, np.float32)
+    values.view(np.uint32)[0] = 0x7F800001
+    np.save("x.npy", values)
+    run("x.npy", verify=True)
+    assert np.isnan(np.load("x.float16.npy")[0])
+
+
+@pytest.mark.parametrize("report", ["x.npy", "link.json", "y.npy", "out", "out/x.npy", "folder", "/dev/null"])
+def test_a_report_takes_nobodys_place(report: str) -> None:
+    np.save("x.npy", np.ones(3))
+    before = Path("x.npy").read_bytes()
+    Path("link.json").symlink_to("x.npy")
+    Path("folder").mkdir()
+    output = "out/" if report.startswith("out") else "y.npy"
+    with pytest.raises(TconvError, match=r"the report would|is a folder|neither a file"):
+        run("x.npy", output=output, report=Path(report), force=True)
+    assert Path("x.npy").read_bytes() == before
+    assert sorted(p.name for p in Path().iterdir()) == ["folder", "link.json", "x.npy"]
+
+
+@pytest.mark.parametrize(
+    "asked", [{"keep": ("x",)}, {"policy": "amp"}, {"max_error": 0.1}, {"on_overflow": "saturate"}]
+)
+def test_how_to_cast_is_for_a_cast(asked: dict[str, Any]) -> None:
+    with pytest.raises(TconvError, match="without a cast; say to which dtype: --half"):
+        run("x.npy", to=None, output="y.npy", **asked)
+
+
+def test_a_range_that_a_file_claims_is_counted_where_values_are_clamped() -> None:
+    np.save("x.npy", np.array([[0, 1, 128, 255]], np.uint8))
+    request = Request(("x.npy",), sugar=Sugar(normalize=True), range=(0, 100), output="y.safetensors")
+    convert(request, Silent(), lambda _: None, lambda _: None)
+    notes: list[str] = []
+    steps = tuple(steps_from_text(["scale(uint8)"]))
+    convert(Request(("y.safetensors",), steps=steps, output="z.npy"), Silent(), notes.append, lambda _: None)
+    assert len(notes) == 1
+    assert "2 of 4 values lie outside the stated range [0, 1]; from 0 to 2.55" in notes[0]

@@ -115,3 +115,11 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.yaml")
     with pytest.raises(UsageError, match=r"p\.yaml: is no file, so no pipeline"):
         recipe(str(tmp_path / "p.yaml"))
+
+
+@pytest.mark.parametrize(
+    "text", ["version: 1\nsteps: [scale]\nsteps: [scale]", "version: 1\nsteps: [cast: {dtype: half, dtype: bf16}]"]
+)
+def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UsageError, match="is there twice"):
+        recipe(write(tmp_path / "x.yaml", f"version: 1\n{text}"))

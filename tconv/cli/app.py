@@ -121,14 +121,20 @@ class Terminated(BaseException):
 
 
 def _terminate(number: int, _frame: object) -> None:
+    for name in _SIGNALS:  # the cleaning up is not to be interrupted by who presses Ctrl-C twice
+        signal.signal(getattr(signal, name), signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
     raise Terminated(number)
+
+
+_SIGNALS = [name for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 def main() -> None:
     """Run the command that the shell gave, and exit."""
-    for name in ("SIGTERM", "SIGHUP"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), _terminate)
+    for name in _SIGNALS:
+        signal.signal(getattr(signal, name), _terminate)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="surrogateescape")  # a path of any bytes is printed as just these
     code = run(sys.argv[1:])

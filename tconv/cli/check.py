@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,7 +110,7 @@ def check(
             reading.say_json(_as_json(checked, opened))
         for finding in checked.broken if not (quiet or as_json) else ():
             reading.say(_line(finding))
-        sys.stdout.flush()
+        reading.flush()
         for finding in checked.warnings:
             terminal.note(_line(finding))
         terminal.note(_verdict(checked, opened, all_))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tconv.cli import options as o
-from tconv.errors import UsageError, raise_all
+from tconv.errors import UsageError, printable, raise_all
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -177,7 +177,7 @@ def _dry_run(request: Request, terminal: Console) -> int:
         terminal.note(text)
     for problem in planned.skipped:
         terminal.note(f"skipped: {problem}")
-    sys.stdout.write("".join(f"{line}\n" for line in lines(planned)))
+    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines(planned)))
     raise_all(planned.in_the_way)  # what a run would say first
     return SKIPPED if planned.skipped else 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -102,7 +101,7 @@ def diff(
             reading.say_json(verdict.as_json(result))
         for line in verdict.lines(result) if not (quiet or as_json) else ():
             reading.say(line)
-        sys.stdout.flush()
+        reading.flush()
     return 0 if result.equal else DIFFERENT
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -92,7 +91,7 @@ def inspect(
     else:
         for line in listing.lines(files, read_values):
             reading.say(line)
-    sys.stdout.flush()
+    reading.flush()
     raise_all(problems)
     return 0
 

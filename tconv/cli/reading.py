@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from tconv.errors import TconvError, UsageError
+from tconv.errors import TconvError, UsageError, printable
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -52,7 +53,7 @@ def read(
     """
     from tconv.inputs import find
 
-    found = find(words)
+    found = find(words, every=True)
     opened: list[Opened] = []
     problems = list(found.failures)
     for one in found.inputs:
@@ -100,6 +101,21 @@ def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str],
 
 
 @contextmanager
+def _a_reader_may_leave() -> Iterator[None]:
+    """Who reads no further (`| head`) does not change the answer; what is still to be said is said to nobody."""
+    try:
+        yield
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def flush() -> None:
+    """See that what was said arrives."""
+    with _a_reader_may_leave():
+        sys.stdout.flush()
+
+
+@contextmanager
 def trouble() -> Iterator[None]:
     """Whatever goes wrong inside has the exit code 2, so that 1 is an answer and nothing else."""
     try:
@@ -127,7 +143,9 @@ def _trouble(reason: str, file: str = "") -> TconvError:
 def say(text: str) -> None:
     """Lines on stdout; what its encoding lacks is escaped."""
     encoding = sys.stdout.encoding or "utf-8"
-    sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
+    text = printable(text)
+    with _a_reader_may_leave():
+        sys.stdout.write(f"{text}\n".encode(encoding, "backslashreplace").decode(encoding))
 
 
 def say_json(value: Any) -> None:

@@ -42,14 +42,18 @@ def whole(lowest: int, highest: int) -> Callable[[Any, Any, Any], Any]:
 
 
 def interval(text: str) -> Range:
-    """``LO,HI`` of --range."""
+    """``LO,HI`` of --range; whole numbers stay exact, which a float is only up to 2**53."""
     try:
-        lo, hi = (float(part) for part in text.split(","))
+        lo, hi = (_number(part.strip()) for part in text.split(","))
     except ValueError:
         raise UsageError(f"--range {text!r} is not LO,HI", remedy="for example --range 0,255") from None
     if not (math.isfinite(lo) and math.isfinite(hi) and lo < hi):
         raise UsageError(f"--range {text!r}: LO must be less than HI, both finite", remedy="for example --range 0,255")
     return lo, hi
+
+
+def _number(text: str) -> float:
+    return int(text) if re.fullmatch(r"[-+]?[0-9]{1,20}", text) else float(text)
 
 
 def axes(text: str) -> str:

@@ -10,6 +10,8 @@ from typer.core import TyperCommand
 
 from tconv.errors import UsageError
 
+MAY_BE_EMPTY = "fields"  # where it stands for "none of them"
+
 
 class Verb(TyperCommand):
     """A command whose options stand in groups in its help, and whose values Typer leaves alone.
@@ -63,6 +65,9 @@ def take_as_typed(params: Iterable[Any]) -> None:
 def _as_typed(param: Any, checked_by_typer: Any, ctx: Any, value: Any) -> Any:
     if param.required and value in (None, (), []):
         raise UsageError(f"{_metavar(param)} is missing", remedy=f"see {ctx.command_path} --help")
+    if param.name != MAY_BE_EMPTY and "" in (value if isinstance(value, (list, tuple)) else (value,)):
+        name = max(param.opts, key=len) if _is_option(param) else _metavar(param)
+        raise UsageError(f"{name} is empty", remedy="a shell variable that is not set, perhaps")
     is_text = getattr(getattr(param, "type_descriptor", None), "annotation", None) in (str, list[str])
     if not (value is None or isinstance(value, bool) or is_text or param.callback):
         return checked_by_typer(ctx, value)

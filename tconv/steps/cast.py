@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from glob import escape
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -77,7 +76,7 @@ class Cast(Step):
         cast = [t for t in made if _last_cast(t, tried) is not None]
         accounts = scan(cast, self.max_error is not None)
         before = {t.spec.name: t.spec.dtype for t in stream.tensors}
-        names, notes = [], []
+        names, notes = list[str](), list[str]()
         for tensor, account in zip(cast, accounts, strict=True):
             why = next(filter(None, (self._why(key, lost) for key, lost in _of(account, tried))), "")
             if not why:
@@ -93,9 +92,10 @@ class Cast(Step):
                 )
             stays = f"stays {before[name]}: {why}"
             notes.append(str(TconvError(stays, file=file, tensor=name, step=str(self))))
-            names.append(_exactly(name))
+            names.append(name)
         policy = "error" if self.on_overflow == "keep" else self.on_overflow
-        return replace(self, on_overflow=policy, max_error=None, keep=(*self.keep, *names)), tuple(notes)
+        plain = {"dtype": self.dtype, "on_overflow": policy, "keep": self.keep, "policy": self.policy}
+        return _Settled(**plain, stay=frozenset(names), asked=str(self)), tuple(notes)  # type: ignore[arg-type]  # fields of several types
 
     def _why(self, key: CastKey, lost: Lost) -> str:
         """Why a tensor that loses this is not cast, or nothing."""
@@ -115,7 +115,7 @@ class Cast(Step):
             all_fields=not is_floating(self.target),
             complex_too=self.target.kind == "complex",
         )
-        return made.with_tensors(made.tensors, *self._unused(stream))
+        return made.with_tensors(made.tensors, *self._told(stream))
 
     def _targets(self, stream: Stream) -> dict[str, DType | None]:
         """The dtype for each tensor, None for those that stay as they are."""
@@ -127,11 +127,10 @@ class Cast(Step):
             targets[name] = found.dtype if found else FLOAT32 if name in norms else self.target
         return targets
 
-    def _unused(self, stream: Stream) -> list[str]:
-        """What the user should hear of exceptions that are none."""
+    def _told(self, stream: Stream) -> list[str]:
+        """What the user should hear of the policy."""
         names = [t.spec.name for t in stream.tensors]
-        unused = [e.pattern for e in map(_Exception, self.keep) if not any(e.matches(name) for name in names)]
-        notes = [f"{self}: --keep {pattern!r} matches no name" for pattern in unused]
+        notes = []
         if self.policy == "amp":
             norms = normalization(t.spec for t in stream.tensors if is_floating(t.spec.dtype))
             first = next((name for name in names if name in norms), "")
@@ -169,6 +168,21 @@ class Cast(Step):
         return f"cast({', '.join(parts)})"
 
 
+@dataclass(frozen=True)
+class _Settled(Cast):
+    """A cast that has seen the values: tensors of the names ``stay`` stay as they are. It reads as it was ``asked``."""
+
+    stay: frozenset[str] = frozenset()
+    asked: str = ""
+
+    def _targets(self, stream: Stream) -> dict[str, DType | None]:
+        found = super()._targets(stream)
+        return found | dict.fromkeys(self.stay)
+
+    def __str__(self) -> str:
+        return self.asked
+
+
 def _of(account: Account, step: Cast) -> list[tuple[CastKey, Lost]]:
     return [(key, lost) for key, lost in account.by_cast.items() if key.step == str(step)]
 
@@ -196,11 +210,6 @@ class _Exception:
 
     def __str__(self) -> str:
         return self.pattern if self.dtype is None else f"{self.pattern}={self.dtype}"
-
-
-def _exactly(name: str) -> str:
-    """A pattern for that name, without the characters that mean something in the text of a step."""
-    return escape(name).replace("=", "?").replace("'", "?")
 
 
 def _castable(name: str) -> DType:

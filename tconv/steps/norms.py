@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # The layer that a tensor is of: norm1, LayerNorm, input_layernorm, batch_normalization_3, q_norm, rms; bn2, ln_f,
 # final_ln, gn … But neither normal_head nor normed.
-_LAYER = re.compile(r"norm(?!al(?!iz)|ed)|rms|^(.*_)?(bn|ln|gn)(_?\d+|_[a-z]+)?$", re.IGNORECASE)
+_LAYER = re.compile(r"norm(?!ed|al(?!ization))|rms|(^|_)(bn|ln|gn)(_?\d+)?($|_)", re.IGNORECASE)
 _STATISTICS = ("running_mean", "running_var", "moving_mean", "moving_variance")
 
 
@@ -34,9 +34,9 @@ def _is_norm(layer: str) -> bool:
 
 
 def _leaf(name: str) -> str:
-    return re.split(r"[./]", name)[-1]
+    return re.split(r"[./]", name.removesuffix(":0"))[-1]
 
 
 def _layer(name: str) -> str:
     """All of the name before its last part."""
-    return name[: -len(_leaf(name)) - 1]
+    return name.removesuffix(":0")[: -len(_leaf(name)) - 1]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tconv import dtypes
 from tconv.errors import TconvError, UsageError
-from tconv.ops import Elementwise
+from tconv.ops import Elementwise, Promise, is_stated
 from tconv.steps.convention import CONVENTIONS, conventional
 from tconv.steps.origin import chain, is_normalized, marked_range
 from tconv.steps.touch import on_touched
@@ -64,6 +64,8 @@ class Scale(Step):
         known = _range(spec)
         _refuse_twice(tensor, target)
         to: Range = (target.min, target.max) if target.is_integer else (0.0, 1.0)
+        if target.is_integer and spec.dtype.is_float and not is_stated(tensor.ops):
+            tensor = tensor.then(Promise(range=known))  # what the file says is counted too: the rest is clamped
         if self.like is None:
             return tensor.then(Rescale(dtype=target, onto=to, known=known, step=str(self)))
         factor = conventional(self.like, spec.dtype, target, known)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 from safetensors.numpy import save_file
 
 from tests.cli.conftest import Ran
@@ -154,3 +155,18 @@ def test_real_checkpoints_are_finite(tconv: Tconv) -> None:
     folder = shared("checkpoints", "pypi_silero-vad")
     ran = tconv("check", *folder.rglob("*.safetensors"), "--finite", "--expect", "float32")
     assert (ran.code, ran.out) == (0, "")
+
+
+def test_a_folder_is_checked_whatever_it_holds(tconv: Tconv) -> None:
+    Path("runs").mkdir()
+    np.save("runs/a.npy", np.array([np.nan]))
+    Image.new("RGB", (2, 2)).save("runs/loss.png")
+    ran = tconv("check", "runs", "--finite")
+    assert ran.code == 1
+    assert "runs/a.npy: " in ran.out
+
+
+def test_the_bounds_of_integers_are_exact(tconv: Tconv) -> None:
+    np.save("u.npy", np.array([2**64 - 1], np.uint64))
+    assert tconv("check", "u.npy", "--range", "0,18446744073709551614").code == 1
+    assert tconv("check", "u.npy", "--range", "0,18446744073709551615").code == 0

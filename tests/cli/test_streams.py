@@ -63,3 +63,38 @@ def test_an_interrupt_is_quiet_from_the_start(folder: Path, after: float) -> Non
     # Before the command's own first line it is Python that is interrupted, and that dies of the signal.
     assert process.returncode in (0, 130, -signal.SIGINT)
     assert process.returncode == -signal.SIGINT or b"Traceback" not in told
+
+
+def test_the_answer_is_the_same_if_nobody_reads_it(folder: Path) -> None:
+    np.save(folder / "y.npy", np.array([1.5, 2.5]))
+    for words, code in (("diff x.npy y.npy", 1), ("check x.npy --expect half", 1), ("check x.npy --finite", 0)):
+        ran = shell(folder, f"T {words} | true; exit ${{PIPESTATUS[0]}}")
+        assert ran.returncode == code, words
+
+
+def test_names_reach_a_terminal_without_their_escapes(folder: Path) -> None:
+    (folder / "x.npy").rename(folder / "f\x1b[31m.npy")
+    ran = shell(folder, "T inspect f*; T f* --half -n; T check f* --expect half")
+    assert "\x1b" not in ran.stdout + ran.stderr
+    assert "f\\x1b[31m.npy" in ran.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "''",
+        "x.npy --half -o ''",
+        "x.npy --half --report ''",
+        "inspect ''",
+        "check '' --finite",
+        "diff '' ''",
+        "x.npy --half --only ''",
+        "x.npy --half --keep ''",
+        "x.npy --to ''",
+    ],
+)
+def test_an_empty_word_is_no_word(folder: Path, words: str) -> None:
+    before = sorted(p.name for p in folder.iterdir())
+    ran = shell(folder, f"T {words} -f" if "x.npy" in words else f"T {words}")
+    assert (ran.returncode, "is empty" in ran.stderr) == (2, True)
+    assert sorted(p.name for p in folder.iterdir()) == before

@@ -35,6 +35,9 @@ def spec(name: str, *shape: int) -> Spec:
         "attention_rms.weight",
         "final_ln.bias",
         "norms.0.bias",
+        "decoder.blocks.0.cross_attn_ln.bias",
+        "conv2d_bn1.bias",
+        "batch_normalization/moving_mean:0",
         "blocks.1.instnorm.bias",
     ],
 )
@@ -44,8 +47,18 @@ def test_layers_known_by_name(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["fc.bias", "in_proj.bias", "normal_head.bias", "normed.bias", "norm1.linear.bias", "blnk.bias", "bn1", "0.bias"],
-)
+    [
+        "fc.bias",
+        "in_proj.bias",
+        "normal_head.bias",
+        "normed.bias",
+        "norm1.linear.bias",
+        "blnk.bias",
+        "bn1",
+        "0.bias",
+        "denormalize_head.bias",
+    ],
+)  # fmt: skip
 def test_layers_that_are_none(name: str) -> None:
     assert normalization([spec(name, 8)]) == set()
 

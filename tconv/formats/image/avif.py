@@ -39,6 +39,8 @@ def scan(file: BinaryIO, every: bool) -> Header:
     image = opened(_PLUGIN, file)
     colour, alpha = _MODES[image.mode]
     depth = _depth(file)
+    if depth > 8:
+        _check_opencv(depth)
     return Header(
         *image.size, colour, alpha, UINT8 if depth == 8 else UINT16, (1 << depth) - 1, getattr(image, "n_frames", 1),
         # What libavif says of the boxes is in this, and stands above what the file's own EXIF data say.
@@ -66,6 +68,16 @@ def _check_pillow() -> None:
         raise TconvError(
             "an AVIF image, which the installed Pillow cannot decode", remedy="install Pillow 11.3 or newer"
         ) from error
+
+
+def _check_opencv(depth: int) -> None:
+    from tconv.formats.image.opencv import reads
+
+    if not reads("AVIF"):
+        raise TconvError(
+            f"an AVIF image of {depth} bits, which the installed OpenCV cannot decode",
+            remedy="install opencv-python-headless 4.12 or newer",
+        )
 
 
 def _depth(file: BinaryIO) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,16 @@ if TYPE_CHECKING:
     from tconv.ops import Array
 
 cv2 = opencv.load()
-cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # what is wrong is said in an error, once
+# What is wrong is said in an error, once.
+if hasattr(cv2, "setLogLevel"):  # up to OpenCV 4.12
+    cv2.setLogLevel(0)
+else:
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+
+
+def reads(codec: str) -> bool:
+    """Whether OpenCV was built with a codec, by its name in what it says of its build."""
+    return re.search(rf"^\s*{codec}:\s+(?!NO\b)\S", cv2.getBuildInformation(), re.MULTILINE) is not None
 
 
 def decode_one(data: bytes) -> Array:

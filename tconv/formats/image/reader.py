@@ -152,7 +152,7 @@ def _notes(path: Path, header: Header, options: ReadOptions) -> Iterator[str]:
     if header.orientation is None and options.exif:
         yield f"{printable(str(path))}: its EXIF data are damaged, so it is taken as it is stored"
     if header.profile:
-        yield f"{printable(str(path))}: its colours stay in {printable(header.profile)}; no ICC profile is applied"
+        yield f"{printable(str(path))}: its ICC profile ({printable(header.profile)}) is not applied"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import struct
 import warnings
@@ -96,6 +97,8 @@ def oriented(value: int, kind: int = 3, order: str = "<") -> bytes:
     number = struct.pack(order + {1: "B", 3: "H", 4: "I"}[kind], value).ljust(4, b"\0")
     return head + struct.pack(order + "HHHI", 1, 0x0112, kind, 1) + number + bytes(4)
 
+
+AVIF = importlib.util.find_spec("PIL._avif") is not None  # Pillow before 11.3 has none
 
 # Primaries as XYZ under D50, as the makers of the spaces state them.
 SRGB = {"r": (0.43607, 0.22249, 0.01392), "g": (0.38515, 0.71687, 0.09708), "b": (0.14307, 0.06061, 0.7141)}

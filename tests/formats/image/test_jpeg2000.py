@@ -184,9 +184,7 @@ def test_a_profile_is_named_and_left_alone(tmp_path: Path) -> None:
     stream = saved(RGB, "JPEG2000", no_jp2=True)
     data = boxed(stream, (b"colr", b"\2\0\0" + profile(P3, curve(2.2), "Display P3")), samples=3)
     path = written(tmp_path, data)
-    assert read(path, "x", ReadOptions()).notes == (
-        f"{path}: its colours stay in Display P3; no ICC profile is applied",
-    )
+    assert read(path, "x", ReadOptions()).notes == (f"{path}: its ICC profile (Display P3) is not applied",)
     assert np.array_equal(array_of(path), RGB)
 
 
