@@ -24,6 +24,14 @@ class Planned:
     stream: Stream
     writer: Writer
 
+    def sources(self) -> Iterator[Path]:
+        """The files that it is made of: its inputs, and of a sharded one the shards that its tensors are in."""
+        for one in self.target.inputs:
+            yield one.path
+            if one.format.name == "index":
+                shards = (tensor.spec.attrs.get("shard") for tensor in self.stream.tensors)
+                yield from (one.path.with_name(shard) for shard in dict.fromkeys(shards) if shard)
+
 
 def read_all(
     inputs: Sequence[Input], request: Request, progress: Progress

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from tconv.fold import Planned
 from tconv.parts import Parts
 from tconv.planner import SKIP_REMEDY, Plan, plan
 from tconv.request import Progress, Request
+from tconv.resume import Done, Ledger, is_begun
 from tconv.runner import Outcome, Output, Place, Runner
 from tconv.scan import Unreadable, accounts
 from tconv.sharding import Companion
@@ -70,22 +72,26 @@ def _attempt(
         note(text)
     raise_all(planned.in_the_way)
     tell(planned)
-    check_space(planned.sizes())
     report = Path(os.path.realpath(request.report)) if request.report else None
     roots = {f.target.root for f in planned.files} | ({report.parent} if report else set())
-    with Staging(roots) as staging:
-        outcome = _fill(planned, staging, progress)
+    resumable = {f.target.root for f in planned.files if f.target.sharded}
+    with Staging(roots, resumable, resume=request.resume) as staging:
+        with _kept_if_interrupted(staging, resumable, note):
+            ledgers = _ledgers(planned, staging, resumable, note)
+            check_space(_missing(planned, ledgers))
+            outcome = _fill(planned, staging, ledgers, progress)
         shared = any(len(planned.files[n].target.inputs) > 1 for n in outcome.unfinished)
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)
-        _refuse_overflow(planned, outcome)
+        raise_all(_refusals(planned, outcome.lost))
         done = _done(planned, outcome)
         skipped = (*planned.skipped, *outcome.failures)
         if not done:
             raise_all(skipped, remedy="no input was left, so nothing was written")
         if request.verify:
             _verify(planned, done, staging, progress)
-        _tell_losses(planned, outcome, note)
+        for text in (*(t for ledger in ledgers.values() for t in ledger.earlier), *_losses(planned, outcome.lost)):
+            note(text)
         beside = [c for c in planned.companions if any(c.target == f.target for f in done)]
         for companion in beside:
             companion.write(staging.path(companion.target.root, companion.path))
@@ -106,12 +112,61 @@ def _done(planned: Plan, outcome: Outcome) -> list[Planned]:
     return [f for n, f in enumerate(planned.files) if n not in outcome.unfinished and f.target not in broken]
 
 
-def _fill(planned: Plan, staging: Staging, progress: Progress) -> Outcome:
-    outputs = [_output(f, f.writer, staging) for f in planned.files]
+@contextmanager
+def _kept_if_interrupted(staging: Staging, resumable: Iterable[Path], note: Callable[[str], None]) -> Iterator[None]:
+    """Whatever ends the making of shards early, an interrupt or a full disk, leaves those that are done."""
+    try:
+        yield
+    except BaseException:
+        for root in resumable:
+            if is_begun(staging.folder(root)):
+                staging.keep(root)
+                note(f"{root}: the shards that are done are kept; --resume goes on from there")
+        raise
+
+
+def _ledgers(
+    planned: Plan, staging: Staging, resumable: Iterable[Path], note: Callable[[str], None]
+) -> dict[Path, Ledger]:
+    """What is done of the shards below each root: nothing, unless a run is resumed."""
+    ledgers = {}
+    for root in resumable:
+        files = [f for f in planned.files if f.target.root == root]
+        ledgers[root] = ledger = Ledger(staging.folder(root), planned, files)
+        for text in ledger.resume() if planned.request.resume else ():
+            note(text)
+    return ledgers
+
+
+def _missing(planned: Plan, ledgers: Mapping[Path, Ledger]) -> dict[Path, int]:
+    """Bytes that each output folder still gets."""
+    return {
+        root: size - sum(f.writer.size for f in planned.files if f.target.root == root and _is_done(f, ledgers))
+        for root, size in planned.sizes().items()
+    }
+
+
+def _is_done(file: Planned, ledgers: Mapping[Path, Ledger]) -> bool:
+    return file.target.root in ledgers and ledgers[file.target.root].has(file)
+
+
+def _fill(planned: Plan, staging: Staging, ledgers: Mapping[Path, Ledger], progress: Progress) -> Outcome:
+    """Make every output but those that are done, and enter in the ledgers those that lost nothing that is refused."""
+
+    def finished(number: int, lost: Mapping[Place, Account]) -> None:
+        file = planned.files[number]
+        if file.target.root in ledgers and not _is_done(file, ledgers) and not _refusals(planned, lost):
+            ledgers[file.target.root].add(file, _losses(planned, lost))
+
+    outputs = [
+        replace(o, writer=Done(), tensors=()) if _is_done(f, ledgers) else o
+        for f, o in ((f, _output(f, f.writer, staging)) for f in planned.files)
+    ]
     total = sum(t.spec.nbytes for o in outputs for i, t in enumerate(o.tensors) if o.writer.stored(i))
     progress.begin("converting", total, "bytes")
     detail = planned.request.report is not None
-    return Runner(planned.workers, planned.request.max_memory, progress.advance, detail=detail).run(outputs)
+    runner = Runner(planned.workers, planned.request.max_memory, progress.advance, detail=detail, finished=finished)
+    return runner.run(outputs)
 
 
 def _output(file: Planned, writer: Writer, staging: Staging) -> Output:
@@ -134,10 +189,10 @@ def _stage_report(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]
     path.write_text(render(planned, outcome, skipped), encoding="utf8", errors="backslashreplace")
 
 
-def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
-    """Refuse what did not fit, every tensor by its name, the one with the most values first."""
+def _refusals(planned: Plan, accounted: Mapping[Place, Account]) -> list[TconvError]:
+    """What did not fit, every tensor by its name, the one with the most values first."""
     found: list[tuple[int, TconvError]] = []
-    for place, account in outcome.lost.items():
+    for place, account in accounted.items():
         file, name = _where(planned, place)
         for key, lost in account.refused():
             reason = lost.describe(key.src, key.dst)
@@ -147,20 +202,20 @@ def _refuse_overflow(planned: Plan, outcome: Outcome) -> None:
             remedy = lost.remedy(key.dst) if cast else "other numbers, or a clamp before it, help"
             found.append((count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
     found.sort(key=lambda pair: -pair[0])
-    raise_all([problem for _, problem in found])
+    return [problem for _, problem in found]
 
 
-def _tell_losses(planned: Plan, outcome: Outcome, note: Callable[[str], None]) -> None:
+def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
     """One line for each tensor that lost something and was allowed to, and for each that broke its stated range."""
-    for place, account in sorted(outcome.lost.items(), key=lambda item: (*item[0][:2], item[0].part or 0)):
+    for place, account in sorted(accounted.items(), key=lambda item: (*item[0][:2], item[0].part or 0)):
         file, name = _where(planned, place)
         for key, lost in account.by_cast.items():
             if lost:
-                note(str(TconvError(lost.describe(key.src, key.dst), file=file, tensor=name, step=key.step)))
+                yield str(TconvError(lost.describe(key.src, key.dst), file=file, tensor=name, step=key.step))
         for stated, lost in account.by_range.items():
             if lost:
                 reason = lost.outside(stated.range, stated.dtype)
-                note(str(TconvError(reason, file=file, tensor=name, remedy="say the true range with --range LO,HI")))
+                yield str(TconvError(reason, file=file, tensor=name, remedy="say the true range with --range LO,HI"))
 
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:

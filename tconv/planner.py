@@ -78,6 +78,8 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     """
     pack = request.shard_size is not None
     targets.check_words(request.output, request.format, request.split, pack)
+    if request.resume and request.report:
+        raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     for step in chain:
         _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
@@ -97,6 +99,8 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     chosen = _choose(request, inputs)
     steps = _steps(request, inputs, chosen)
     files = plan_all(request, chosen, streams, steps, scan)
+    if request.resume and not any(target.sharded for target in chosen):
+        raise UsageError("--resume goes on with shards, and none are written here", remedy="leave it out")
     beside = _companions(request, files)
     outputs: list[Planned | Companion] = [*files, *beside]
     places = [(f.path, f.target.inputs) for f in outputs]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tconv import __version__
 from tconv.account import Account
+from tconv.hashing import sha256
 from tconv.lost import Detail
 from tconv.parts import Parts
 from tconv.runner import Place
@@ -30,7 +30,7 @@ VERSION = 1
 def render(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]) -> str:
     """The report as JSON text. Reads the inputs once more, for their hashes."""
     left = {Path(problem.file) for problem in skipped}
-    inputs = dict.fromkeys(path for file in planned.files for path in _inputs(file) if path not in left)
+    inputs = dict.fromkeys(path for file in planned.files for path in file.sources() if path not in left)
     done = [(n, file) for n, file in enumerate(planned.files) if n not in outcome.unfinished]
     found = {
         "report": VERSION,
@@ -54,27 +54,8 @@ def _totals(outcome: Outcome) -> dict[str, int]:
     }
 
 
-def _inputs(file: Planned) -> Iterator[Path]:
-    """The inputs of a file, and of a sharded one the shards that its tensors are in."""
-    for one in file.target.inputs:
-        yield one.path
-        if one.format.name == "index":
-            yield from sorted(
-                {one.path.with_name(t.spec.attrs["shard"]) for t in file.stream.tensors if "shard" in t.spec.attrs}
-            )
-
-
 def _input(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {"path": str(path), "bytes": path.stat().st_size, "sha256": _hash(file)}
-
-
-def _hash(file: Any) -> str:
-    digest = hashlib.sha256()
-    buffer = memoryview(bytearray(1 << 20))
-    while count := file.readinto(buffer):
-        digest.update(buffer[:count])
-    return digest.hexdigest()
+    return {"path": str(path), "bytes": path.stat().st_size, "sha256": sha256(path)}
 
 
 def _output(number: int, file: Planned, outcome: Outcome) -> dict[str, Any]:

@@ -40,6 +40,7 @@ class Request:
     workers: int | None = None
     max_memory: int = 1 << 30
     force: bool = False
+    resume: bool = False
 
 
 class Progress(Protocol):

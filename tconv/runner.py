@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,8 +87,9 @@ def default_workers() -> int:
 class Runner:
     """Hands out pieces, in order, to ``workers`` threads whose memory together stays within ``max_memory`` bytes.
 
-    ``progress`` is called with the bytes of each piece that is done, from any thread. ``detail``: the accounts tell how
-    large the errors of the casts are, and there is one for each part of a stack.
+    ``progress`` is called with the bytes of each piece that is done, and ``finished`` with the number of each output
+    that is whole and what its casts lost, from any thread. ``detail``: the accounts tell how large the errors of the
+    casts are, and there is one for each part of a stack.
     """
 
     def __init__(
@@ -99,12 +100,14 @@ class Runner:
         *,
         detail: bool = False,
         every: bool = False,
+        finished: Callable[[int, Mapping[Place, Account]], None] = lambda _number, _lost: None,
     ) -> None:
         self._workers = workers
         self._detail = detail
         self._every = every or detail
         self._max_memory = max_memory
         self._progress = progress
+        self._finished = finished
         self._feed = threading.Lock()  # held while the next piece is looked for
         self._state = threading.Condition()  # held for what follows
         self._in_use = 0
@@ -235,9 +238,11 @@ class Runner:
         with self._state:
             filling.left -= 1
             whole = not filling.left and not self._stopped and filling.number not in self._outcome.unfinished
+            lost = {p: a for p, a in self._outcome.lost.items() if p.output == filling.number} if whole else {}
         if whole:
             with filling.output.writing():
                 filling.output.writer.commit()
+                self._finished(filling.number, lost)
 
     def _stop(self, problem: BaseException | None) -> None:
         with self._state:

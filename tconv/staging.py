@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
@@ -18,6 +18,7 @@ except ImportError:  # Windows: staging folders of killed processes stay until s
     fcntl = None
 
 SUFFIX = ".tconv-part"
+KEPT = ".tconv-resume"
 
 
 class Staging:
@@ -27,9 +28,12 @@ class Staging:
     and is swept away by the next job that stages beside it.
     """
 
-    def __init__(self, roots: Iterable[Path]) -> None:
-        """``roots``: the resolved folders below which targets lie; they need not exist yet."""
-        self._roots = {root: _Folder(root) for root in roots}
+    def __init__(self, roots: Iterable[Path], kept: Collection[Path] = (), *, resume: bool = False) -> None:
+        """``roots``: the resolved folders below which targets lie; they need not exist yet. Those of them in ``kept``
+        are staged under a name of their own, which stays if ``keep`` is called or the process is killed, and has what
+        was left there if ``resume`` is True.
+        """
+        self._roots = {root: _Kept(root, resume) if root in kept else _Folder(root) for root in roots}
 
     def __enter__(self) -> Staging:
         with contextlib.ExitStack() as stack:
@@ -40,6 +44,14 @@ class Staging:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def folder(self, root: Path) -> Path:
+        """Where what lies below ``root`` is staged."""
+        return self._roots[root].path
+
+    def keep(self, root: Path) -> None:
+        """Leave what was staged for ``root``, one of ``kept``, to a later run."""
+        self._roots[root].keep = True
 
     def path(self, root: Path, target: Path) -> Path:
         """Where to write what shall become ``target``, somewhere below ``root``."""
@@ -78,6 +90,8 @@ def _existing(folder: Path) -> Path:
 class _Folder:
     """One staging folder, in ``root`` or the nearest folder above it that exists: the same file system, that is."""
 
+    keep = False
+
     def __init__(self, root: Path) -> None:
         self._anchor = _existing(root)
         self.path = Path()
@@ -108,13 +122,39 @@ class _Folder:
             self._unlock()
 
     def __exit__(self, *_: object) -> None:
-        shutil.rmtree(self.path, ignore_errors=True)
+        if not self.keep:
+            shutil.rmtree(self.path, ignore_errors=True)
         self._unlock()
 
     def _unlock(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+class _Kept(_Folder):
+    """A staging folder that a later run finds again, by its name."""
+
+    def __init__(self, root: Path, resume: bool) -> None:
+        super().__init__(root)
+        self._name = f".{root.name}{KEPT}"
+        self._resume = resume
+
+    def _make(self) -> None:
+        self.path = self._anchor / self._name
+        self.path.mkdir(mode=0o700, exist_ok=True)
+        if fcntl is not None:
+            self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as problem:
+                self._unlock()
+                raise TconvError(
+                    "another run is writing there", remedy="wait for it, or stop it", file=self._anchor
+                ) from problem
+        if not self._resume:
+            for left in self.path.iterdir():
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
 
 
 def _sweep(folder: Path) -> None:

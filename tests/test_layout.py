@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "suggest", "vocabulary", "small_files"],
+    ["impostors", "suggest", "vocabulary", "small_files", "hashing"],
     ["dtypes", "grammar", "opencv", "parameters"],
     ["lost"],
     ["account"],
@@ -34,7 +34,7 @@ LAYERS = [
     ["measure"],
     ["recipes", "fold"],
     ["planner"],
-    ["report", "verify"],
+    ["report", "resume", "verify"],
     ["job"],
     ["cli"],
     ["__main__"],

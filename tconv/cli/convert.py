@@ -57,6 +57,7 @@ def convert(
     split: o.Split = False,
     shard_size: o.ShardSize = None,
     force: o.Force = False,
+    resume: o.Resume = False,
     report: o.Report = None,
     verify: o.Verify = False,
     channels: o.Channels = "rgb",
@@ -84,7 +85,8 @@ def convert(
 
     A Hugging Face folder (*.index.json and its shards) goes to a folder: shard by shard, or packed by --shard-size,
     with a fresh index and a copy of what else is in it (configuration, tokenizer); other weights stay behind. -o FILE
-    merges.
+    merges. A run that was interrupted leaves the shards that are done in a hidden folder; --resume checks and keeps
+    them.
 
     Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
@@ -126,6 +128,7 @@ def convert(
         workers=workers,
         max_memory=values.size(max_memory),
         force=force,
+        resume=resume,
     )
     with console.Console(quiet=quiet, verbose=verbose) as terminal:
         return _dry_run(request, terminal) if dry_run else _run(request, terminal)

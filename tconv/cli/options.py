@@ -137,6 +137,7 @@ ShardSize = Annotated[
     _option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
 ]
 Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
+Resume = Annotated[bool, _flag(OUTPUT, "Go on with shards where an interrupted run ended.", "--resume")]
 
 Report = Annotated[
     str | None, _option(OUTPUT, "What was done, and what each cast lost.", "--report", metavar="FILE.json")

@@ -18,6 +18,7 @@ from safetensors.numpy import save_file
 
 from tconv.cli.listing import BARS, PLAIN_BARS
 from tests.cli.conftest import Ran
+from tests.formats.sharded import safetensors_folder
 
 Tconv = Callable[..., Ran]
 
@@ -272,3 +273,17 @@ def test_a_tensor_larger_than_memory_is_described_from_its_header(tconv: Tconv) 
         np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40,)})
         file.truncate(file.tell() + (1 << 42))
     assert "4,398,046,511,104" in tconv("inspect", "big.npy").out
+
+
+def test_a_sharded_checkpoint_is_one_table(tconv: Tconv, tmp_path: Path) -> None:
+    safetensors_folder(tmp_path / "m")
+    expected = [
+        "m/model.safetensors.index.json: sharded checkpoint",
+        "  name                dtype    shape  bytes  shard",
+        "  lm_head.weight      float32  8x4      128  model-00002-of-00002.safetensors",
+        "  model.embed.weight  float32  8x4      128  model-00001-of-00002.safetensors",
+        "  2 tensors, 256 B",
+    ]
+    for named in ("m", "m/model.safetensors.index.json"):
+        ran = tconv("inspect", named, "--only", "*.weight", "--sort", "name")
+        assert ran.out.splitlines() == expected

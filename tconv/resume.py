@@ -1,0 +1,157 @@
+"""What is done of a run that may be interrupted: whole shards, each with its hash, which --resume need not make again.
+
+It is written down in the staging folder after each shard::
+
+    {
+      "tconv": "0.1.0",
+      "steps": ["cast(float16)"],
+      "options": {"range": null, "input_layout": null},
+      "inputs": {"/models/m/model.safetensors.index.json": [1234, 1700000000000000000]},
+      "outputs": {"model-00001-of-00002.safetensors": "…"},
+      "done": {"model-00001-of-00002.safetensors": {"sha256": "…", "notes": ["…"]}}
+    }
+
+All but ``done`` says which run it was: of inputs the size and the time of the last change, of outputs a hash of what
+the plan says of their tensors. ``notes`` is what its casts lost, which is told when the run is whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tconv import __version__
+from tconv.errors import TconvError
+from tconv.hashing import sha256
+from tconv.tensor import Writer
+
+if TYPE_CHECKING:
+    from tconv.fold import Planned
+    from tconv.ops import Array
+    from tconv.planner import Plan
+
+STATE = ".tconv-state.json"
+_SAYS = {
+    "tconv": "the version of tconv",
+    "steps": "the steps",
+    "options": "what is said of the values",
+    "inputs": "the inputs",
+    "outputs": "the tensors or the shards they go into",
+}
+
+
+def is_begun(folder: Path) -> bool:
+    """Whether there is anything to resume in that staging folder."""
+    return (folder / STATE).exists()
+
+
+class Done(Writer):
+    """Stands for a file that is whole already: nothing is written."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def open(self, path: Path) -> None: ...
+    def write(self, i: int, lo: int, array: Array) -> None: ...
+    def commit(self) -> None: ...
+    def abort(self) -> None: ...
+
+
+class Ledger:
+    """The account of what is done in one staging folder. Thread-safe."""
+
+    def __init__(self, folder: Path, planned: Plan, files: Sequence[Planned]) -> None:
+        """``files``: those of the plan that are staged in ``folder``."""
+        self._folder = folder
+        self._run = _run(planned, files)
+        self._done: dict[str, dict[str, Any]] = {}
+        self._earlier: list[str] = []
+        self._lock = threading.Lock()
+
+    @property
+    def earlier(self) -> list[str]:
+        """What the casts of shards lost that an earlier run has made."""
+        return self._earlier
+
+    def resume(self) -> list[str]:
+        """Take over what an earlier run has done, and remove what it left unfinished. Returns what the user should
+        hear. Raises ``TconvError`` if it was another run.
+        """
+        kept = self._load()
+        bad = [name for name, done in kept.items() if not _is(self._folder / name, done["sha256"])]
+        self._done = {name: done for name, done in kept.items() if name not in bad}
+        for path in self._folder.rglob("*"):
+            if not path.is_dir() and path.relative_to(self._folder).as_posix() not in {STATE, *self._done}:
+                path.unlink()
+        self._earlier = [note for done in self._done.values() for note in done["notes"]]
+        told = [f"{name}: is not what was written, and is made again" for name in bad]
+        total = len(self._run["outputs"])
+        return [*told, f"{len(self._done)} of {total} shards were done already"] if self._done else told
+
+    def has(self, file: Planned) -> bool:
+        """Whether it is done."""
+        return _name(file) in self._done
+
+    def add(self, file: Planned, notes: Iterable[str]) -> None:
+        """``file`` is whole, and on the disk."""
+        name = _name(file)
+        digest = sha256(self._folder / name)
+        with self._lock:
+            self._done[name] = {"sha256": digest, "notes": list(notes)}
+            fresh = self._folder / f"{STATE}.new"
+            with fresh.open("w", encoding="utf8") as out:
+                json.dump({**self._run, "done": self._done}, out)
+                out.flush()
+                os.fsync(out.fileno())
+            fresh.replace(self._folder / STATE)
+
+    def _load(self) -> dict[str, dict[str, Any]]:
+        """What the state says is done; nothing if there is none, or none that makes sense."""
+        try:
+            found = json.loads((self._folder / STATE).read_text(encoding="utf8"))
+            then = {key: found[key] for key in self._run}
+            kept = {n: {"sha256": d["sha256"], "notes": list(d["notes"])} for n, d in found["done"].items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            return {}
+        changed = [_SAYS[key] for key in self._run if then[key] != self._run[key]]
+        if changed:
+            raise TconvError(
+                f"cannot go on with the run that was interrupted: {' and '.join(changed)} changed since",
+                remedy="without --resume it starts afresh",
+                file=self._folder,
+            )
+        return {name: done for name, done in kept.items() if name in self._run["outputs"]}
+
+
+def _run(planned: Plan, files: Sequence[Planned]) -> dict[str, Any]:
+    inputs = sorted({path for file in files for path in file.sources()})
+    request = planned.request
+    return {
+        "tconv": __version__,
+        "steps": [str(step) for step in planned.steps],
+        "options": {"range": list(request.range) if request.range else None, "input_layout": request.input_layout},
+        "inputs": {os.path.realpath(path): [(s := path.stat()).st_size, s.st_mtime_ns] for path in inputs},
+        "outputs": {_name(file): _digest(file) for file in files},
+    }
+
+
+def _name(file: Planned) -> str:
+    return file.path.relative_to(file.target.root).as_posix()
+
+
+def _digest(file: Planned) -> str:
+    specs = [(t.spec.name, str(t.spec.dtype), t.spec.shape, t.spec.alias_of) for t in file.stream.tensors]
+    text = json.dumps([specs, dict(file.stream.extra.metadata), file.writer.size])
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+
+
+def _is(path: Path, digest: str) -> bool:
+    try:
+        return sha256(path) == digest
+    except OSError:
+        return False
