@@ -159,7 +159,8 @@ def _range(spec: Spec) -> Range:
     known = (0.0, 1.0) if spec.dtype.kind == "bool" else spec.range
     if known is None:
         raise TconvError(
-            f"nobody knows the range of these {spec.dtype} values", remedy="say it: --range 0,255 or --range 0,1"
+            f"nobody knows the range of these {spec.dtype} values",
+            remedy="say it: --range 0,255 or --range 0,1; --skip leaves a tensor out",
         )
     if not known[0] < known[1]:
         raise TconvError(f"the range [{known[0]:g}, {known[1]:g}] is a single value", remedy="say another --range")
