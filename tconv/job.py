@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from tconv import targets
 from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
+from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
 from tconv.planner import SKIP_REMEDY, Plan, plan
 from tconv.request import Progress, Request
 from tconv.resume import Done, Ledger, is_begun
-from tconv.runner import Outcome, Output, Place, Runner
+from tconv.runner import Runner
 from tconv.scan import Unreadable, accounts
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space

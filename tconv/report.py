@@ -12,16 +12,16 @@ from tconv import __version__
 from tconv.account import Account
 from tconv.hashing import sha256
 from tconv.lost import Detail
+from tconv.outcome import Place
 from tconv.parts import Parts
-from tconv.runner import Place
 
 if TYPE_CHECKING:
     from tconv.account import CastKey, RangeKey
     from tconv.errors import TconvError
     from tconv.fold import Planned
     from tconv.lost import Lost
+    from tconv.outcome import Outcome
     from tconv.planner import Plan
-    from tconv.runner import Outcome
     from tconv.tensor import Spec, Tensor
 
 VERSION = 1

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,48 +16,14 @@ from tconv import scratch
 from tconv.account import Account
 from tconv.errors import TconvError
 from tconv.evaluate import Piece, Program, program
+from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
 
 if TYPE_CHECKING:
     from tconv.ops import Array
-    from tconv.tensor import Tensor, Writer
+    from tconv.tensor import Tensor
 
 ENOUGH = 1000  # a job that went wrong this often has told enough
-
-
-@dataclass
-class Output:
-    """One file to fill: a planned writer, where to stage it for which target, and the tensors in the plan's order."""
-
-    writer: Writer
-    path: Path
-    target: Path
-    tensors: Sequence[Tensor]
-
-    @contextmanager
-    def writing(self) -> Iterator[None]:
-        """A full disk, say, is the target's problem and ends the job."""
-        try:
-            yield
-        except OSError as problem:
-            raise TconvError(f"cannot be written: {problem.strerror or problem}", file=self.target) from problem
-
-
-class Place(NamedTuple):
-    """A tensor of an output, and of a stack the part, by its number; None where the whole stack was made at once."""
-
-    output: int
-    tensor: int
-    part: int | None
-
-
-@dataclass
-class Outcome:
-    """What the casts lost and where, what could not be read or made, and which outputs are therefore unfinished."""
-
-    lost: dict[Place, Account] = field(default_factory=dict)
-    failures: list[TconvError] = field(default_factory=list)
-    unfinished: set[int] = field(default_factory=set)
 
 
 @dataclass

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tconv.account import Account
+from tconv.outcome import Output
 from tconv.request import Progress, Silent
-from tconv.runner import Output, Runner, default_workers
+from tconv.runner import Runner, default_workers
 from tconv.tensor import Tensor, Writer
 
 if TYPE_CHECKING:

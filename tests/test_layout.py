@@ -26,7 +26,7 @@ LAYERS = [
     ["registry"],
     ["formats", "steps"],
     ["fuse"],
-    ["blocks"],
+    ["blocks", "outcome"],
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "request"],

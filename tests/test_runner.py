@@ -15,8 +15,9 @@ from tconv import evaluate
 from tconv.dtypes import dtype
 from tconv.errors import TconvError
 from tconv.ops import CastTo
+from tconv.outcome import Output, Place
 from tconv.parts import Parts
-from tconv.runner import Output, Place, Runner, default_workers
+from tconv.runner import Runner, default_workers
 from tconv.tensor import Extra, Spec, Tensor, Writer
 from tests.memory import ArraySource, tensor
 
