@@ -14,7 +14,7 @@ from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
-from tconv.planner import SKIP_REMEDY, Plan, plan
+from tconv.planner import SKIP_REMEDY, Plan, plan, workers_for
 from tconv.request import Progress, Request
 from tconv.resume import Done, Ledger, is_begun
 from tconv.runner import Runner
@@ -63,7 +63,7 @@ def _attempt(
     bad: dict[Path, TconvError],
 ) -> Result:
     """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more."""
-    workers = Plan(request, (), ()).workers
+    workers = workers_for(request)
 
     def scan(tensors: Sequence[Tensor], detail: bool) -> list[Account]:
         return accounts(tensors, detail, workers, request.max_memory, progress)

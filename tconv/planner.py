@@ -45,7 +45,7 @@ class Plan:
 
     @property
     def workers(self) -> int:
-        return self.request.workers or default_workers()
+        return workers_for(self.request)
 
     @cached_property
     def peak_memory(self) -> int:
@@ -67,6 +67,11 @@ class Plan:
         for companion in self.companions:
             sizes[companion.target.root] = sizes.get(companion.target.root, 0) + companion.size
         return sizes
+
+
+def workers_for(request: Request) -> int:
+    """How many threads it is done in."""
+    return request.workers or default_workers()
 
 
 def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan: Scan | None = None) -> Plan:

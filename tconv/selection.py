@@ -45,7 +45,7 @@ def select(stream: Stream, path: str) -> Stream:
     tree, done = stream.extra.tree, ""
     for key in path.split("."):
         if not isinstance(tree, Mapping) or not any(str(k) == key for k in tree):
-            there = listed(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
+            there = first_few(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
             raise TconvError(f"there is no {path!r} in it", remedy=f"{done or 'the top level'} has {there}")
         tree = next(v for k, v in tree.items() if str(k) == key)
         done = f"{done}.{key}" if done else key
@@ -102,7 +102,7 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
     if not tensors:
         given = " and ".join(option for option, patterns in (("--only", only), ("--skip", skip)) if patterns)
         raise TconvError(
-            f"no tensor is left by {given}", remedy=f"names here are {listed(t.spec.name for t in stream.tensors)}"
+            f"no tensor is left by {given}", remedy=f"names here are {first_few(t.spec.name for t in stream.tensors)}"
         )
     kept = {t.spec.name for t in tensors}
     others = tuple(o for o in stream.others if (not only or _matches(o.tensor, only)) and not _matches(o.tensor, skip))
@@ -115,7 +115,7 @@ def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:
     """A note for each pattern of ``skip`` that none of all ``names`` matches."""
     names = list(names)
     left = [p for p in skip if not any(_matches(name, [p]) for name in names)]
-    return [f"--skip {p!r} matches no name; names here are {listed(names)}" for p in left]
+    return [f"--skip {p!r} matches no name; names here are {first_few(names)}" for p in left]
 
 
 def refuse_unmatched(option: str, names: Sequence[str], patterns: Sequence[str]) -> None:
@@ -126,12 +126,12 @@ def refuse_unmatched(option: str, names: Sequence[str], patterns: Sequence[str])
             hint = (
                 f"a pattern is for the whole name: '*{pattern.strip('*')}*'"
                 if near
-                else f"names here are {listed(names)}"
+                else f"names here are {first_few(names)}"
             )
             raise TconvError(f"{option} {pattern!r} matches no name", remedy=hint)
 
 
-def listed(names: Iterable[str], most: int = 5) -> str:
+def first_few(names: Iterable[str], most: int = 5) -> str:
     """The first few, and how many more there are."""
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -181,7 +181,7 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
         tree = walk(tree, ())
     _refuse_collisions(names)
     unchanged = all(old == new for old, new in names.items())
-    note = (f"no name starts with {' or '.join(prefixes)}; names here are {listed(names)}",) if unchanged else ()
+    note = (f"no name starts with {' or '.join(prefixes)}; names here are {first_few(names)}",) if unchanged else ()
     renamed = _keep(stream, names, [], tree)
     return replace(renamed, notes=(*renamed.notes, *note))
 

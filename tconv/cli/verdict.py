@@ -11,7 +11,7 @@ from tconv.cli.reading import counted, number, short
 from tconv.cli.table import table
 from tconv.errors import printable
 from tconv.measure.elements import index
-from tconv.selection import listed
+from tconv.selection import first_few
 
 if TYPE_CHECKING:
     from tconv.measure.compare import Difference, Tolerance
@@ -63,7 +63,7 @@ def lines(result: Result) -> Iterator[str]:
         yield from _table(told)
     for path, names in zip(result.paths, result.pairing.alone, strict=True):
         if names:
-            yield printable(f"only in {path}: {listed(names, NAMED)}")
+            yield printable(f"only in {path}: {first_few(names, NAMED)}")
     if prefix := result.pairing.prefix:
         side, other = result.paths[prefix.side], result.paths[1 - prefix.side]
         count = counted(prefix.names, "name")

@@ -45,13 +45,6 @@ def _row(shape: Sequence[int], n: int, lo: int, hi: int, outer: Index) -> Iterat
         yield start + at, index
 
 
-def gather(view: Array, lo: int, hi: int, out: Array) -> None:
-    """Elements [lo, hi), in C order, of an array of any strides into ``out``, which is flat; nothing else is copied."""
-    for at, index in boxes(view.shape, lo, hi):
-        part = _box(view, index)
-        out[at - lo : at - lo + part.size].reshape(part.shape)[...] = part
-
-
 def scatter(values: Array, view: Array, lo: int) -> None:
     """Flat ``values`` into the elements from ``lo`` on, in C order, of an array of any strides."""
     for at, index in boxes(view.shape, lo, lo + values.size):
