@@ -164,7 +164,7 @@ def _hint(plain: str) -> str:
 def _others(plain: str) -> str:
     if plain in ("npy", "npz", "safetensors", "pt", "pth"):
         return f"the format is chosen by the name of the output: -o x.{plain}"
-    return f"there are {', '.join(d.name for d in DTYPES.values() if d.bits >= 8)}"
+    return f"there are {', '.join(d.name for d in DTYPES.values())}"
 
 
 def from_numpy(np_dtype: Any) -> DType | None:

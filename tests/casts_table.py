@@ -17,6 +17,7 @@ RULES = {
     "rounds": "once, from the exact value, to the nearest, ties to even; what rounds to 0 is counted",
     "overflows": "exact within the target's range; what lies outside is an error",
     "rounds and overflows": "as above, and what rounds to beyond the largest value is an error",
+    "truncates": "toward zero",
     "truncates and overflows": "toward zero; what then lies outside, infinities and NaN are errors",
     "asks": "whether the value is not 0, which NaN is not either; loses nothing",
 }
@@ -39,7 +40,7 @@ not name is refused: a complex number as a real one would lose its imaginary par
 |---|{lines}|
 {rows}
 
-4-bit types are refused on both sides: numbers that small need a scale beside them, which is quantization and no cast.
+In files 4-bit values lie two in a byte, the first in the lower half.
 """
 
 
@@ -48,10 +49,9 @@ def render() -> str:
     columns = list(RULES)
     rows = []
     for src in DTYPES.values():
-        if src.bits >= 8:
-            found = {dst.name: rule(src, dst) for dst in DTYPES.values() if dst.bits >= 8 and dst != src}
-            cells = [", ".join(name for name, kind in found.items() if kind == column) for column in columns]
-            rows.append(f"| **{src}** | {' | '.join(cells)} |")
+        found = {dst.name: rule(src, dst) for dst in DTYPES.values() if dst != src}
+        cells = [", ".join(name for name, kind in found.items() if kind == column) for column in columns]
+        rows.append(f"| **{src}** | {' | '.join(cells)} |")
     return HEAD.format(
         rules="\n".join(f"- **{name}**: {text}" for name, text in RULES.items()),
         columns=" | ".join(columns),
@@ -69,7 +69,7 @@ def rule(src: DType, dst: DType) -> str | None:
     if dst.kind == "bool":
         return "asks"
     real, target = (part(d) if d.kind == "complex" else d for d in (src, dst))
-    x = all_bits(real) if real.bits == 16 or (real.is_float and real.bits == 8) else edges(real, target)
+    x = all_bits(real) if real.bits == 16 or (real.is_float and real.bits <= 8) else edges(real, target)
     lost = cast(x.view(src.numpy), dst, src=src, detail=True)[1]
     assert lost.detail is not None
     ways = [("truncates" if target.is_integer else "rounds", lost.detail.inexact)]

@@ -24,13 +24,13 @@ Value: TypeAlias = "Fraction | float"
 
 @dataclass(frozen=True)
 class Format:
-    """``exponent`` and ``mantissa``: widths in bits. ``specials``: ieee; fn (NaN only); fnuz (NaN only, no -0)."""
+    """``exponent`` and ``mantissa``: widths in bits. ``specials``: ieee; fn (NaN); fnuz (NaN, no -0); none."""
 
     exponent: int
     mantissa: int
     bias: int
     top: Fraction
-    specials: Literal["ieee", "fn", "fnuz"] = "ieee"
+    specials: Literal["ieee", "fn", "fnuz", "none"] = "ieee"
 
     @property
     def sign(self) -> int:
@@ -58,6 +58,8 @@ FORMATS = {
     # B. Noune et al., "8-bit Numerical Formats for Deep Neural Networks", 2022.
     "float8_e4m3fnuz": Format(4, 3, 8, Fraction(240), "fnuz"),
     "float8_e5m2fnuz": Format(5, 2, 16, Fraction(57344), "fnuz"),
+    # "OCP Microscaling Formats (MX) Specification", version 1.0, section 5.3.3.
+    "float4_e2m1fn": Format(2, 1, 1, Fraction(6), "none"),
 }
 
 
@@ -139,6 +141,8 @@ def edges(src: DType, dst: DType) -> Array:
         return found if found.size % 2 == 0 else found[1:]
     form = FORMATS[src.name]
     bits = {b for m in marks if (b := encode(m, form)) is not None}
+    if form.specials == "none":
+        return all_bits(src)
     near = sorted({n for b in bits for n in (b - 1, b, b + 1) if 0 <= n < form.inf} | {form.inf, form.inf + 1})
     return bits_of(*near, *(n + form.sign for n in near), src=src)
 
@@ -241,6 +245,9 @@ def _to_float(value: Value, src: DType, dst: DType, policy: str, account: Lost) 
         if not src.is_float and decode(bits, form) != value:
             account.inexact += 1
         return bits
+    if math.isnan(value) and form.specials == "none":
+        account.nan += 1
+        return 0
     if math.isnan(value):
         return None
     if value == 0:

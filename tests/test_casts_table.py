@@ -31,7 +31,9 @@ def test_the_page_says_what_casts_do() -> None:
         ("int32", "complex64", "rounds"),
         ("complex64", "float64", None),
         ("complex64", "bool", None),
-        ("float32", "int4", None),
+        ("float32", "int4", "truncates and overflows"),
+        ("float4_e2m1fn", "int4", "truncates"),
+        ("int8", "float4_e2m1fn", "rounds and overflows"),
     ],
 )
 def test_rules_that_are_known(src: str, dst: str, what: str | None) -> None:

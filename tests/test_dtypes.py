@@ -88,7 +88,7 @@ def test_what_numpy_calls_f8_is_told_from_eight_bits() -> None:
 
 @pytest.mark.parametrize("text", ["<f3", "<V4", "<", "f99", ""])
 def test_codes_that_are_none_get_what_is_near_or_all_names(text: str) -> None:
-    with pytest.raises(UsageError, match=r"did you mean|there are bool, int8"):
+    with pytest.raises(UsageError, match=r"did you mean|there are bool, int4"):
         dtype(text)
 
 

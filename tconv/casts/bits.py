@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Layout:
     """``sign``: the highest bit. ``top`` and ``normal``: the bits of the largest finite and of the smallest normal
-    value. ``fnuz``: no -0, it is the NaN.
+    value. ``fnuz``: no -0, it is the NaN. Of a 4-bit type, whose sign is not the highest bit in memory, it can count
+    non-zero and subnormal values only.
     """
 
     unsigned: np.dtype[Any]

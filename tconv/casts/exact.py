@@ -9,8 +9,9 @@ import numpy as np
 from tconv.casts.bits import layout
 from tconv.casts.extent import extent
 from tconv.casts.fidelity import add_exact, count_nonfinite
+from tconv.casts.four import float_to_float4, int_to_float4
 from tconv.casts.kinds import Pair, float_to_float, float_to_int, int_to_float, int_to_int
-from tconv.casts.rounding import widened
+from tconv.casts.rounding import held, widened
 from tconv.errors import TconvError, UsageError
 from tconv.lost import Detail, Lost, part
 
@@ -37,9 +38,6 @@ def check_pair(src: DType, dst: DType) -> None:
     """Raise ``TconvError`` where there is no cast from ``src`` to ``dst`` that makes sense."""
     if src == dst:
         return
-    for dtype in (src, dst):
-        if dtype.bits < 8:
-            raise TconvError(f"there is no cast from {src} to {dst}", remedy="8 bits are the least that is cast")
     if src.kind == "complex" != dst.kind:
         raise TconvError(
             f"a cast from {src} to {dst} would lose the imaginary parts",
@@ -85,21 +83,28 @@ def cast(
 
 
 def _account_for(x: Array, dtype: DType, lost: Lost) -> None:
-    """Of values that stay what they are; NumPy does not compare those of 4 bits."""
-    if dtype.bits < 8:
-        lost.count += x.size
-        return
+    """Of values that stay what they are."""
     if dtype.kind == "complex":
         x, dtype = x.view(part(dtype).numpy), part(dtype)
     for lo in range(0, x.size, BLOCK):
-        block = x[lo : lo + BLOCK]
-        _found(block, dtype, lost)
+        block, wider = held(x[lo : lo + BLOCK], dtype)
+        _found(block, wider, lost)
         if lost.detail is not None and dtype.is_float:
-            wide = widened(block, dtype)
+            wide = widened(block, wider)
             add_exact(lost.detail, wide[np.isfinite(wide)])
-            lost.detail.subnormal += layout(dtype).subnormals(block)
+            lost.detail.subnormal += layout(dtype).subnormals(x[lo : lo + BLOCK])
         elif lost.detail is not None and dtype.is_integer:
             add_exact(lost.detail, block)
+
+
+_KINDS = {  # by whether the source is a float, whether the target is one, and whether that has 4 bits
+    (True, True, False): float_to_float,
+    (True, True, True): float_to_float4,
+    (False, True, False): int_to_float,
+    (False, True, True): int_to_float4,
+    **{(True, False, four): float_to_int for four in (False, True)},
+    **{(False, False, four): int_to_int for four in (False, True)},
+}
 
 
 def _found(x: Array, src: DType, lost: Lost) -> Extent:
@@ -123,15 +128,15 @@ def _cast(x: Array, out: Array, pair: Pair, lost: Lost) -> None:
     if dst.kind == "complex":
         _real_to_complex(x, out, pair, lost)
         return
+    x, src = held(x, src)
+    pair = Pair(src, dst, policy)
     found = _found(x, src, lost)
     if src.kind == "bool":
         x = (x.view(np.uint8) != 0).view(np.uint8)
     if dst.kind == "bool":
         np.not_equal(widened(x, src) if src.is_float else x, 0, out=out)
-    elif src.is_float:
-        (float_to_float if dst.is_float else float_to_int)(x, out, pair, found, lost)
     else:
-        (int_to_float if dst.is_float else int_to_int)(x, out, pair, found, lost)
+        _KINDS[src.is_float, dst.is_float, dst.bits < 8](x, out, pair, found, lost)
     if lost.detail is not None and dst.is_float:
         lost.detail.subnormal += layout(dst).subnormals(out)
 

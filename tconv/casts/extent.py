@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tconv.casts.bits import layout
-from tconv.casts.rounding import nearest, widened
+from tconv.casts.rounding import held, nearest, widened
 from tconv.dtypes import DTYPES
 from tconv.lost import Lost, Number
 
@@ -60,6 +60,7 @@ def outside(x: Array, dtype: DType, stated: tuple[float, float]) -> Lost:
     Integers are compared exactly. A bound that a float dtype does not have stands for the value nearest to it, as the
     same text would if it were one of the values. Only what proves to go too far is looked at one by one.
     """
+    x, dtype = held(x, dtype)
     found = extent(x, dtype)
     lost = Lost(x.size, minimum=found.low, maximum=found.high)
     low, high = _bounds(dtype, stated)

@@ -73,7 +73,7 @@ def _overflowed(x: Array, made: Array, pair: Pair, lost: Lost) -> None:
     src, dst, policy = pair
     wide = widened(x, src)
     over = layout(dst).nonfinite(made) & np.isfinite(wide)
-    _count_over(wide, over, lost)
+    count_over(wide, over, lost)
     clamped = over
     if not dst.has_inf:
         infinite = np.isinf(wide)
@@ -83,7 +83,8 @@ def _overflowed(x: Array, made: Array, pair: Pair, lost: Lost) -> None:
         layout(dst).clamp(made, clamped, wide < 0)
 
 
-def _count_over(x: Array, over: Array, lost: Lost) -> None:
+def count_over(x: Array, over: Array, lost: Lost) -> None:
+    """Count those of ``x`` that are ``over``, and note how far they go."""
     offenders = x[over]
     if offenders.size:
         lost.overflow += offenders.size
@@ -106,7 +107,7 @@ def int_to_float(x: Array, out: Array, pair: Pair, found: Extent, lost: Lost) ->
     if lost.detail is not None:
         add_errors(lost.detail, high + low, high - made + low)
     if over.any():
-        _count_over(x, over, lost)
+        count_over(x, over, lost)
         if policy != "inf":
             layout(dst).clamp(out, over, x < 0)
 
@@ -125,7 +126,7 @@ def float_to_int(x: Array, out: Array, pair: Pair, found: Extent, lost: Lost) ->
     below, above, infinite = whole < float(dst.min), whole >= float(dst.max + 1), np.isinf(wide)
     lost.nan += int(np.count_nonzero(np.isnan(wide)))
     lost.infinite += int(np.count_nonzero(infinite))
-    _count_over(wide, (below | above) & ~infinite, lost)
+    count_over(wide, (below | above) & ~infinite, lost)
     outside = below | above | np.isnan(wide)
     if lost.detail is not None:
         add_errors(lost.detail, wide, np.where(outside, np.nan, wide - whole))
@@ -144,7 +145,7 @@ def int_to_int(x: Array, out: Array, pair: Pair, found: Extent, lost: Lost) -> N
     if not found.within(dst.min, dst.max):
         least, most = x.dtype.type(max(int(src.min), int(dst.min))), x.dtype.type(min(int(src.max), int(dst.max)))
         over = (x < least) | (x > most)
-        _count_over(x, over, lost)
+        count_over(x, over, lost)
         kept, x = x[~over], np.clip(x, least, most)
     if lost.detail is not None:
         add_exact(lost.detail, kept)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
 
+_HOLDER = {"int4": "int8", "uint4": "uint8", "float4_e2m1fn": "float32"}  # 4-bit values lie one a byte in memory
+
 
 def nearest(x: Array, src: DType, dst: DType, out: Array) -> None:
     """Flat numbers ``x`` of dtype ``src`` rounded to the float ``dst`` into ``out``."""
@@ -47,13 +49,21 @@ def widened(x: Array, src: DType, into: Array | None = None) -> Array:
     if src.bits >= 32:
         return x
     out = np.empty(x.size, np.float32) if into is None else into
-    if src.bits == 8:
+    if src.bits <= 8:
         np.take(_values(src), x.view(np.uint8), out=out, mode="clip")
     elif src.name == "bfloat16":
         np.copyto(out, x)
     else:
         fast.from_half(x, out)
     return out
+
+
+def held(x: Array, dtype: DType) -> tuple[Array, DType]:
+    """The flat ``x`` as a dtype that holds its values and that NumPy computes with; what is one already stays."""
+    if dtype.bits >= 8:
+        return x, dtype
+    holder = DTYPES[_HOLDER[dtype.name]]
+    return x.astype(holder.numpy), holder
 
 
 def split(x: Array) -> tuple[Array, Array]:

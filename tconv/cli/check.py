@@ -130,10 +130,7 @@ def _rules(expect: Sequence[str], finite: bool, fits: str | None, shape: str | N
     if finite:
         rules.append(Finite())
     if fits is not None:
-        target = dtype(fits)
-        if target.bits < 8:
-            raise UsageError(f"there is no cast to {target}", remedy="8 bits are the least that is cast")
-        rules.append(Fits(target))
+        rules.append(Fits(dtype(fits)))
     if range_ is not None:
         rules.append(Within(*values.interval(range_)))
     if not rules:

@@ -17,7 +17,7 @@ def words(*known: str) -> Callable[[], list[str]]:
 def dtypes() -> list[str]:
     from tconv.dtypes import DTYPES
 
-    return [d.name for d in DTYPES.values() if d.bits >= 8]
+    return [d.name for d in DTYPES.values()]
 
 
 def stats() -> list[str]:

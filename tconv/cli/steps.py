@@ -47,10 +47,9 @@ def _dtypes() -> str:
     from tconv.dtypes import ALIASES, DTYPES
 
     def names() -> Iterator[str]:
-        for name, dtype in DTYPES.items():
+        for name in DTYPES:
             others = [alias for alias, meant in ALIASES.items() if meant == name]
-            if dtype.bits >= 8:
-                yield f"{name} ({', '.join(others)})" if others else name
+            yield f"{name} ({', '.join(others)})" if others else name
 
     return "; ".join(names())
 

@@ -6,19 +6,25 @@ Format: https://github.com/huggingface/safetensors#format
 from __future__ import annotations
 
 import json
+import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from io import RawIOBase
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import NotTensor, TconvError, raise_all
-from tconv.formats import mark, strict_json
+from tconv.formats import mark, packed, strict_json
 from tconv.formats.flat import check_dtypes, check_names, left_out
-from tconv.formats.positional import PositionalWriter
+from tconv.formats.positional import PositionalWriter, pwrite
 from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
-from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+from tconv.tensor import Extra, ReadOptions, Source, Spec, Stream, Tensor
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
 
 MAX_HEADER = 100_000_000  # bytes, the library's own limit
 METADATA = "__metadata__"
@@ -26,6 +32,7 @@ METADATA = "__metadata__"
 # In the order of the library, alignment growing: files are laid out by it, from the last to the first.
 _NAMES = {
     "BOOL": "bool",
+    "F4": "float4_e2m1fn",
     "U8": "uint8",
     "I8": "int8",
     "F8_E5M2": "float8_e5m2",
@@ -46,8 +53,8 @@ _NAMES = {
 }
 _DTYPES = {code: DTYPES[name] for code, name in _NAMES.items()}
 _CODES = {name: code for code, name in _NAMES.items()}
-_RANK = {name: rank for rank, name in enumerate(_CODES)}
-_UNREAD = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}  # bits of the dtypes that only the library reads
+_RANK = {code: rank for rank, code in enumerate(_NAMES)}
+_UNREAD = {"F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}  # bits of the dtypes that only the library reads
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
@@ -63,14 +70,37 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         metadata = _metadata(header.pop(METADATA, None))
         entries = _entries(header)
         check_length(start + _end(entries), size)
-        known = [(entry, Spec(entry.name, entry.dtype, entry.shape)) for entry in entries if entry.dtype]
-        check_names([spec for _, spec in known])
-    found, notes = mark.take_off(metadata, [spec for _, spec in known])
-    sources = [RawSource(path, spec.dtype, spec.shape, start + entry.start) for entry, spec in known]
-    tensors = tuple(Tensor(spec, source) for spec, source in zip(found.specs, sources, strict=True))
+        halves, metadata = packed.taken(metadata)
+        sources = {e.name: _source(path, start, e, e.dtype, halves.get(e.name)) for e in entries if e.dtype}
+        _refuse_unknown(halves, sources)
+        specs = [Spec(name, source.dtype, source.shape) for name, source in sources.items()]
+        check_names(specs)
+    found, notes = mark.take_off(metadata, specs)
+    tensors = tuple(Tensor(spec, sources[spec.name]) for spec in found.specs)
     extra = Extra(found.kind, metadata=found.metadata)
     others = tuple(_unread(path, entry) for entry in entries if not entry.dtype)
     return Stream(tensors, extra, tuple(f"{path}: {n}" for n in notes), others)
+
+
+def _source(path: Path, start: int, entry: _Entry, dtype: DType, truth: packed.Packed | None) -> Source:
+    """Where the elements of an entry are; ``truth`` is what its bytes are if they are packed."""
+    if packed.is_packed(dtype):
+        length = entry.end - entry.start
+        bytes_ = RawSource(path, DTYPES["uint8"], (length,), start + entry.start)
+        return packed.HalfBytes(bytes_, dtype, entry.shape)
+    source = RawSource(path, dtype, entry.shape, start + entry.start)
+    if truth is None:
+        return source
+    try:
+        return packed.unpacked(source, truth)
+    except TconvError as problem:
+        raise problem.at(tensor=entry.name) from None
+
+
+def _refuse_unknown(halves: Collection[str], names: Collection[str]) -> None:
+    for name in halves:
+        if name not in names:
+            raise TconvError(f"a broken {packed.KEY}: there is no such tensor", tensor=name)
 
 
 def _unread(path: Path, entry: _Entry) -> NotTensor:
@@ -140,11 +170,11 @@ def _entry(name: str, fields: object) -> _Entry:
     if not _naturals(span) or len(span) != 2 or span[0] > span[1]:
         raise _broken("data_offsets are not a beginning and an end")
     dtype = _DTYPES.get(code)
-    nbytes = checked_bytes(tuple(shape), dtype or DTYPES["uint8"])
-    if dtype is None:
-        nbytes, rest = divmod(nbytes * _UNREAD[code], 8)
-        if rest:
-            raise _broken(f"its elements of {_UNREAD[code]} bits do not fill its last byte")
+    checked_bytes(tuple(shape), dtype or DTYPES["uint8"])
+    bits = dtype.bits if dtype else _UNREAD[code]
+    nbytes, rest = divmod(math.prod(shape) * bits, 8)
+    if rest:
+        raise _broken(f"its elements of {bits} bits do not fill its last byte")
     if span[1] - span[0] != nbytes:
         raise _broken(f"its shape takes {nbytes:,} bytes and its data_offsets leave {span[1] - span[0]:,}")
     return _Entry(name, code, dtype, tuple(shape), *span)
@@ -168,18 +198,21 @@ def _end(entries: Sequence[_Entry]) -> int:
 class SafetensorsWriter(PositionalWriter):
     """Lays tensors out as the library does, byte for byte: by dtype, then by name, so that each is aligned.
 
+    4-bit elements are packed: float4 as ``F4`` if its rows take whole bytes, as PyTorch wants them, the rest as U8.
     Weights get the metadata ``format: pt`` where there is no ``format``: Hugging Face's transformers refuse files
     without. Data get tconv's mark.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
-        check_dtypes(specs, _CODES, ".safetensors")
+        check_dtypes(specs, [*_CODES, "int4", "uint4"], ".safetensors")
         check_names(specs)
         for spec in specs:
             if spec.name == METADATA:
                 raise TconvError("the name is the format's own, of its metadata", tensor=spec.name)
         self.specs = specs
-        self._header, starts = _planned(specs, mark.put_on(extra, specs))
+        hidden = [spec for spec in specs if _hidden(spec)]
+        self._header, starts = _planned(specs, mark.put_on(extra, specs) | packed.noted(hidden))
+        self._packers = {i: packed.Packer(s.size) for i, s in enumerate(specs) if packed.is_packed(s.dtype)}
         self.offsets = [len(self._header) + start for start in starts]
         self.size = len(self._header) + sum(spec.nbytes for spec in specs)
         self.left_out = left_out(extra, metadata=True)
@@ -187,17 +220,35 @@ class SafetensorsWriter(PositionalWriter):
     def header(self) -> list[tuple[int, bytes]]:
         return [(0, self._header)]
 
+    def write(self, i: int, lo: int, array: Array) -> None:
+        packer = self._packers.get(i)
+        if packer is None:
+            super().write(i, lo, array)
+            return
+        at, data = packer.pack(lo, array)
+        pwrite(self._fd, memoryview(np.ascontiguousarray(data).data), self.offsets[i] + at)
+
+
+def _hidden(spec: Spec) -> bool:
+    """Whether it goes as bytes that only the metadata tell the truth about. PyTorch takes F4 whose rows are bytes."""
+    named = spec.dtype.name in _CODES and spec.shape and spec.shape[-1] % 2 == 0
+    return packed.is_packed(spec.dtype) and not named
+
+
+def _code(spec: Spec) -> str:
+    return "U8" if _hidden(spec) else _CODES[spec.dtype.name]
+
 
 def _planned(specs: Sequence[Spec], metadata: Mapping[str, str]) -> tuple[bytes, list[int]]:
     """The header with the length before it, and where after it each tensor starts."""
     starts, end = [0] * len(specs), 0
     header: dict[str, Any] = {METADATA: dict(metadata)} if metadata else {}
-    for i in sorted(range(len(specs)), key=lambda i: (-_RANK[specs[i].dtype.name], specs[i].name)):
+    for i in sorted(range(len(specs)), key=lambda i: (-_RANK[_code(specs[i])], specs[i].name)):
         spec = specs[i]
         starts[i], end = end, end + spec.nbytes
         header[spec.name] = {
-            "dtype": _CODES[spec.dtype.name],
-            "shape": list(spec.shape),
+            "dtype": _code(spec),
+            "shape": [spec.nbytes] if _hidden(spec) else list(spec.shape),
             "data_offsets": [starts[i], end],
         }
     try:

@@ -49,7 +49,7 @@ class Cast(Step):
     max_error: float | None = None
 
     def __post_init__(self) -> None:
-        target = _castable(self.dtype)
+        target = dtypes.dtype(self.dtype)
         if self.on_overflow != "keep":
             casts.check_policy(target, self.on_overflow)
         if self.policy is not None and self.policy not in POLICIES:
@@ -199,7 +199,7 @@ class _Exception:
 
     def __init__(self, text: str) -> None:
         self.pattern, _, name = text.partition("=")
-        self.dtype = _castable(name) if "=" in text else None
+        self.dtype = dtypes.dtype(name) if "=" in text else None
         if not self.pattern or "'" in text:
             raise UsageError(
                 f"keep: {text!r} is no pattern", remedy="write GLOB or GLOB=DTYPE, with ? for a quote", step="cast"
@@ -210,13 +210,6 @@ class _Exception:
 
     def __str__(self) -> str:
         return self.pattern if self.dtype is None else f"{self.pattern}={self.dtype}"
-
-
-def _castable(name: str) -> DType:
-    target = dtypes.dtype(name)
-    if target.bits < 8:
-        raise UsageError(f"there is no cast to {target}", remedy="8 bits are the least that is cast", step="cast")
-    return target
 
 
 def _refuse_vanishing(spec: Spec, target: DType, kind: str) -> None:

@@ -12,7 +12,7 @@ from tconv.casts.bits import layout
 from tconv.dtypes import DTYPES
 from tests.exact import FORMATS, decode
 
-NARROW = [name for name in FORMATS if DTYPES[name].bits <= 16]
+NARROW = [name for name in FORMATS if 8 <= DTYPES[name].bits <= 16]
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,9 @@ def test_clamping(name: str) -> None:
     a = np.ones(4, dtype.numpy)
     layout(dtype).clamp(a, np.array([True, True, False, False]), np.array([True, False, True, False]))
     assert a.astype(np.float64).tolist() == [-dtype.max, dtype.max, 1, 1]
+
+
+def test_float4_is_counted_by_its_lower_half() -> None:
+    every = np.arange(16, dtype=np.uint8).view(DTYPES["float4_e2m1fn"].numpy)  # ±0, 0.5, 1, 1.5, 2, 3, 4, 6
+    how = layout(DTYPES["float4_e2m1fn"])
+    assert (how.nonzeros(every), how.subnormals(every)) == (14, 2)

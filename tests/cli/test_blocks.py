@@ -48,7 +48,7 @@ def test_steps_tell_parameters_meaning_words_examples_and_the_dtypes(
         "    for example resize(224), resize(256x192, method=bicubic)",
     ]
     assert "float16 (half, fp16, f16); " in " ".join(out.split())
-    assert "int4" not in out
+    assert "int4 (i4)" in out
 
 
 def test_pipelines_are_sorted_and_tell_their_steps(tconv: Tconv) -> None:

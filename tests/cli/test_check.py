@@ -124,7 +124,6 @@ def test_nothing_to_check_is_said(tconv: Tconv) -> None:
         (["ids.npy"], ["nothing to check", "--expect", "--finite"]),
         (["ids.npy", "--expect", "floot32"], ["floot32", "float32"]),
         (["ids.npy", "--expect", "float32,"], ["no dtype"]),
-        (["ids.npy", "--fits", "int4"], ["int4"]),
         (["ids.npy", "--shape", "a,3"], ["--shape", "'*,3,224,224'"]),
         (["ids.npy", "--shape", ""], ["--shape"]),
         (["ids.npy", "--shape", "-1"], ["--shape"]),

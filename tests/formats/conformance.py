@@ -41,7 +41,8 @@ def random_bits(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
     np_dtype = DTYPES[dtype].numpy
     count = int(np.prod(shape))
     bits = np.random.default_rng(seed).integers(0, 256, count * np_dtype.itemsize, np.uint8)
-    return (bits & 1 if dtype == "bool" else bits).view(np_dtype).reshape(shape)
+    used = {"bool": 1, "int4": 15, "uint4": 15, "float4_e2m1fn": 15}.get(dtype, 255)
+    return (bits & used).view(np_dtype).reshape(shape)
 
 
 def values(tensor: Tensor) -> Array:

@@ -38,6 +38,7 @@ CODES = {
     "float8_e4m3fn": "F8_E4M3",
     "float8_e5m2fnuz": "F8_E5M2FNUZ",
     "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float4_e2m1fn": "F4",
     "float16": "F16",
     "bfloat16": "BF16",
     "float32": "F32",
@@ -45,15 +46,30 @@ CODES = {
     "complex64": "C64",
 }
 
+TORCH = sorted(set(CODES) - {"float4_e2m1fn"})  # those that PyTorch has one element at a time of
+
 
 def library(path: Path) -> dict[str, Array]:
     """What the library makes of a file, as arrays of NumPy and ml_dtypes."""
     names = {code: name for name, code in CODES.items()}
     found = {}
+    hidden = json.loads((metadata_of(path) or {}).get("tconv.packed", "{}"))
     for name, tensor in deserialize(path.read_bytes()):  # type: ignore[no-untyped-call]  # the library has no types
+        true = hidden.get(name, {"dtype": names[tensor["dtype"]], "shape": tensor["shape"]})
+        if DTYPES[true["dtype"]].bits == 4:
+            found[name] = halves(tensor["data"], DTYPES[true["dtype"]].numpy, true["shape"])
+            continue
         array = np.frombuffer(tensor["data"], DTYPES[names[tensor["dtype"]]].numpy)
         found[name] = array.reshape(tensor["shape"])
     return found
+
+
+def halves(data: bytes, dtype: np.dtype[Any], shape: Sequence[int]) -> Array:
+    """Elements of 4 bits, the first in the lower half of the first byte; a half that is left over is 0."""
+    text = "".join(f"{byte:02x}"[::-1] for byte in data)
+    count = int(np.prod(shape))
+    assert text[count:] in ("", "0")
+    return np.array([int(digit, 16) for digit in text[:count]], np.uint8).view(dtype).reshape(shape)
 
 
 def file_bytes(header: object, data: bytes = b"") -> bytes:
@@ -102,7 +118,7 @@ def metadata_of(path: Path) -> Any:
 
 class TestSafetensors(Reading, Writing):
     suffix = ".safetensors"
-    dtypes = frozenset(CODES)
+    dtypes = frozenset(CODES) | {"int4", "uint4"}
     names: ClassVar[tuple[str, ...]] = ("w", "layer.0/b", "höhe 整", "", "../up", "a\0\n\"'\\", "__metadata")
 
     def reference(self, path: Path) -> Mapping[str, Array]:
@@ -145,6 +161,47 @@ def test_a_tensor_at_an_odd_offset(tmp_path: Path) -> None:
     header = {"a": entry("U8", [1], 0, 1), "b": entry("F64", [2], 1, 17)}
     path = put(tmp_path, file_bytes(header, b"\7" + struct.pack("<2d", 1.5, -2.5)))
     assert values(read_file(path).tensors[1]).tolist() == [1.5, -2.5]
+
+
+def test_4_bits_by_literal_bytes(tmp_path: Path) -> None:
+    x = {"q": np.array([[-8, 7, 0], [-1, 1, 5]], np.int8), "r": np.array([1, 2, 15], np.uint8)}
+    arrays = {"q": x["q"].astype(DTYPES["int4"].numpy), "r": x["r"].astype(DTYPES["uint4"].numpy)}
+    path = write(tmp_path / "x.safetensors", arrays, Extra("weights"))
+    data = {name: bytes(tensor["data"]) for name, tensor in deserialize(path.read_bytes())}  # type: ignore[no-untyped-call]  # no types
+    assert data == {"q": b"\x78\xf0\x51", "r": b"\x21\x0f"}
+    note = {"q": {"dtype": "int4", "shape": [2, 3]}, "r": {"dtype": "uint4", "shape": [3]}}
+    assert json.loads(metadata_of(path)["tconv.packed"]) == note
+
+
+def test_pytorch_reads_float4_of_even_rows(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    load_file = pytest.importorskip("safetensors.torch").load_file
+    arrays = {"q": np.array([[0.5, -6, 1.5, 2]], DTYPES["float4_e2m1fn"].numpy)}
+    path = write(tmp_path / "x.safetensors", arrays, Extra("weights"))
+    found = load_file(path)["q"]
+    assert found.dtype == torch.float4_e2m1fn_x2
+    assert found.view(torch.uint8).tolist() == [[0xF1, 0x43]]
+
+
+PACKED = {
+    "no JSON": ("{", "a broken tconv.packed"),
+    "a tensor that is not there": ('{"b": {"dtype": "int4", "shape": [4]}}', "there is no such tensor"),
+    "another size": ('{"a": {"dtype": "int4", "shape": [5]}}', "takes 3 bytes of uint8, and it has uint8 (2,)"),
+    "a dtype of 8 bits": ('{"a": {"dtype": "int8", "shape": [2]}}', "neither a 4-bit dtype nor a shape"),
+    "a negative size": ('{"a": {"dtype": "int4", "shape": [-4]}}', "neither a 4-bit dtype nor a shape"),
+    "a list": ('["a"]', "a broken tconv.packed"),
+    "sizes beyond all bounds": (
+        f'{{"a": {{"dtype": "int4", "shape": [{2**70}]}}}}',
+        "neither a 4-bit dtype nor a shape",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_a_wrong_note_on_packed_bytes_is_refused(tmp_path: Path, kind: str) -> None:
+    text, message = PACKED[kind]
+    header = {"__metadata__": {"tconv.packed": text}, "a": entry("U8", [2], 0, 2)}
+    assert message in str(refusal(tmp_path, file_bytes(header, bytes(2))))
 
 
 def test_any_other_byte_of_a_bool_is_true_and_becomes_1(tmp_path: Path) -> None:
@@ -241,10 +298,14 @@ def test_a_dtype_that_only_the_library_reads_is_refused_by_the_name_of_the_tenso
     path = put(tmp_path, file_bytes(header, b"???\1\0\2\0??????\7"))
     deserialize(path.read_bytes())  # type: ignore[no-untyped-call]  # the library takes it
     stream = read_file(path)
-    assert {t.spec.name: values(t).tolist() for t in stream.tensors} == {"w": [1, 2], "b": [7]}
-    assert [(o.tensor, o.file) for o in stream.others] == [(name, str(path)) for name in ("e8m0", "f4", "f6", "g6")]
+    assert {t.spec.name: values(t).tolist() for t in stream.tensors} == {
+        "w": [1, 2],
+        "f4": [[-6, 1.5, -6], [1.5, -6, 1.5]],
+        "b": [7],
+    }
+    assert [(o.tensor, o.file) for o in stream.others] == [(name, str(path)) for name in ("e8m0", "f6", "g6")]
     assert [o.reason for o in stream.others[:2]] == [
-        f"a tensor of dtype {code}, which tconv cannot read" for code in ("F8_E8M0", "F4")
+        f"a tensor of dtype {code}, which tconv cannot read" for code in ("F8_E8M0", "F6_E2M3")
     ]
     assert all(isinstance(o, NotTensor) and o.remedy for o in stream.others)
 
@@ -352,7 +413,7 @@ def test_writes_what_the_library_writes_byte_for_byte(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     save = pytest.importorskip("safetensors.torch").save
     tensors, arrays = {}, {}
-    for n, name in enumerate(sorted(CODES)):
+    for n, name in enumerate(sorted(TORCH)):
         for shape in ((), (n + 1, 2)):
             key = f"{n % 3}.{name}.{len(shape)}.höhe"
             arrays[key] = random_bits(name, shape, n)
@@ -360,6 +421,8 @@ def test_writes_what_the_library_writes_byte_for_byte(tmp_path: Path) -> None:
             tensors[key] = raw.view(getattr(torch, name)).reshape(shape)
         arrays[f"{name}.empty"] = np.zeros((0, 3), DTYPES[name].numpy)
         tensors[f"{name}.empty"] = torch.zeros((0, 3), dtype=getattr(torch, name))
+    arrays["z4"] = np.array([[1, -0.5], [6, 3]], DTYPES["float4_e2m1fn"].numpy)
+    tensors["z4"] = torch.tensor([[0x92], [0x57]], dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
     path = write(tmp_path / "x.safetensors", arrays, Extra("weights", metadata={"format": "pt"}))
     assert path.read_bytes() == save(tensors, {"format": "pt"})
 
@@ -367,7 +430,7 @@ def test_writes_what_the_library_writes_byte_for_byte(tmp_path: Path) -> None:
 def test_torch_loads_what_is_written(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     load = pytest.importorskip("safetensors.torch").load_file
-    arrays = {name: random_bits(name, (2, 3)) for name in CODES}
+    arrays = {name: random_bits(name, (2, 3)) for name in TORCH}
     found = load(write(tmp_path / "x.safetensors", arrays, Extra("data")))
     for name, array in arrays.items():
         assert found[name].dtype is getattr(torch, name)

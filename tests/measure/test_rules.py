@@ -166,7 +166,6 @@ def test_what_fits_says_of_zeros_and_inexact_integers() -> None:
 
 def test_what_no_cast_can_be_is_told_without_reading() -> None:
     assert "imaginary" in Fits(dtype("float16")).against(spec("complex64"))
-    assert Fits(dtype("float16")).against(spec("int4"))
     assert not Fits(dtype("float16")).reads(spec("float16"))
 
 
@@ -201,3 +200,16 @@ def test_pieces_of_other_rules_add_up(x: Array, cuts: list[int]) -> None:
         bad = ~np.isfinite(x) if isinstance(rule, Finite) else ~((x >= -1) & (x <= 1))
         assert whole.bad == int(bad.sum())
         assert not whole.bad or bad[whole.at]
+
+
+@pytest.mark.parametrize(("values", "fits"), [([-8, 7], True), ([-9, 0], False), ([8], False)])
+def test_what_fits_4_bits(values: list[int], fits: bool) -> None:
+    assert bool(judge(Fits(dtype("int4")), values, "int64")) is not fits
+
+
+@pytest.mark.parametrize("source", ["int4", "uint4", "float4_e2m1fn"])
+def test_rules_read_4_bits(source: str) -> None:
+    assert not judge(Fits(dtype("float16")), [1, 2, 6], source)
+    assert not judge(Within(1, 6), [1, 2, 6], source)
+    assert judge(Within(1, 5), [1, 2, 6], source)
+    assert not judge(Finite(), [1, 2, 6], source)

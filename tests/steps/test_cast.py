@@ -191,7 +191,6 @@ def test_all_refusals_are_told_together() -> None:
     ("dtype", "policy", "text"),
     [
         ("floot16", "error", "floot16.*float16"),
-        ("int4", "error", "int4"),
         ("float16", "wrap", "wrap.*saturate"),
         ("float8_e4m3fn", "inf", r"float8_e4m3fn has no inf"),
         ("uint8", "inf", "uint8 has no inf"),
