@@ -11,12 +11,15 @@ from tconv.lost import Lost
 
 
 class CastKey(NamedTuple):
-    """One rounding of a chain: the step that asked for it, from which dtype to which, under which policy."""
+    """One rounding of a chain: the step that asked for it, from which dtype to which, under which policy; ``nth``
+    tells it from those before it that are equal in all that.
+    """
 
     step: str
     src: DType
     dst: DType
     on_overflow: str
+    nth: int = 0
 
 
 class RangeKey(NamedTuple):

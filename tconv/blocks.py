@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.fuse import Run, compile_run
+from tconv.fuse.segments import Rounding
 from tconv.ops import Op, Whole
 from tconv.scratch import buffer
 
@@ -41,7 +43,23 @@ def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tup
         else:
             run.append(op)
     close()
-    return tuple(stages)
+    return _numbered(stages)
+
+
+def _numbered(stages: list[Run | Whole]) -> tuple[Run | Whole, ...]:
+    """The same with equal roundings told apart, so that each has an account of its own."""
+    seen = Counter[Rounding]()
+    made = list[Run | Whole]()
+    for stage in stages:
+        if isinstance(stage, Run):
+            segments = list(stage.segments)
+            for n, segment in enumerate(segments):
+                if isinstance(segment, Rounding):
+                    segments[n] = replace(segment, nth=seen[segment])
+                    seen[segment] += 1
+            stage = replace(stage, segments=tuple(segments))
+        made.append(stage)
+    return tuple(made)
 
 
 def below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tconv import registry, selection, sharding, targets
 from tconv.errors import TconvError, TconvErrors, raise_all
 from tconv.inputs import Input
-from tconv.ops import Promise
+from tconv.ops import Elementwise, Op, Promise
 from tconv.request import Progress, Request
 from tconv.targets import Target
 from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
@@ -89,7 +89,7 @@ def _plan_target(
     stem = target.inputs[0].path.stem if target.split else target.path.stem
     for step in steps:
         stream = _apply(_called(step, stem), stream, scan)
-    stream = selection.unshare(_without_idle_promises(stream))
+    stream = selection.unshare(_without_idle_promises(_rounding(stream, request)))
     selection.refuse_doubles(stream)
     return [
         Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
@@ -174,6 +174,20 @@ def _declared(tensor: Tensor, request: Request) -> Tensor:
     if request.range is None or spec.dtype.kind == "complex":
         return tensor
     return tensor.then(Promise(range=request.range))
+
+
+def _rounding(stream: Stream, request: Request) -> Stream:
+    """What becomes of results that overflow where no cast says it: what the user says of all."""
+    policy = request.on_overflow
+    if policy in (None, "keep"):
+        return stream
+
+    def told(op: Op) -> Op:
+        if isinstance(op, Elementwise) and (policy != "inf" or op.dtype.has_inf):
+            return replace(op, on_overflow=str(policy))
+        return op
+
+    return stream.with_tensors([replace(t, ops=tuple(map(told, t.ops))) for t in stream.tensors])
 
 
 def _without_idle_promises(stream: Stream) -> Stream:

@@ -198,9 +198,7 @@ def _refusals(planned: Plan, accounted: Mapping[Place, Account]) -> list[TconvEr
         for key, lost in account.refused():
             reason = lost.describe(key.src, key.dst)
             count = lost.overflow + lost.infinite + lost.nan
-            # Without a cast there is no policy to choose.
-            cast = key.step.startswith("cast")
-            remedy = lost.remedy(key.dst) if cast else "other numbers, or a clamp before it, help"
+            remedy = lost.remedy(key.dst, of_cast=key.step.startswith("cast"))
             found.append((count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
     found.sort(key=lambda pair: -pair[0])
     return [problem for _, problem in found]

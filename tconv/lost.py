@@ -138,14 +138,14 @@ class Lost:
         texts = [f"{first[0]} of {self.count} {what} {first[1]}", *(f"{n} {clause}" for n, clause in rest)]
         return "; ".join(texts)
 
-    def remedy(self, dst: DType) -> str:
-        """What can be done about a refusal of this."""
+    def remedy(self, dst: DType, *, of_cast: bool = True) -> str:
+        """What can be done about a refusal of this; only casts can be left out, ``of_cast``."""
         if not (self.overflow or self.infinite):
             return f"{dst} has no NaN: replace them first, or choose a float dtype"
         ways = ["--on-overflow saturate clamps to the range"]
         if dst.has_inf:
             ways.append("inf makes them infinite")
-        ways.append("keep leaves the tensor as it is")
+        ways.append("keep leaves the tensor as it is" if of_cast else "other numbers or a clamp before it help too")
         if self.nan:
             ways.append(f"NaN have to be replaced first, as {dst} has none")
         return ", ".join(ways)

@@ -37,11 +37,13 @@ class Op(ABC):
 class Elementwise(Op):
     """Arithmetic on each value by itself, with numbers that may differ by channel along ``axis``.
 
-    ``dtype`` is what the result is stored as when no cast follows; in a run the values stay float64 until then.
+    ``dtype`` is what the result is stored as when no cast follows, and ``on_overflow`` what becomes of values that do
+    not fit there; in a run the values stay float64 until then.
     """
 
     dtype: DType
     axis: int | None = None
+    on_overflow: str = "error"
     step: str = ""
 
     @abstractmethod

@@ -88,8 +88,7 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     for step in chain:
         _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
-    if not any(step.name == "cast" for step in chain):
-        _refuse_idle(request)
+    _refuse_idle(request, chain)
     found = find(request.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
@@ -170,15 +169,19 @@ def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[T
     return (bool(images) and batched) or (single and several and not request.split)
 
 
-def _refuse_idle(request: Request) -> None:
-    """Refuse what says how to cast where nothing is cast."""
-    idle = {
-        "--keep": request.keep,
-        "--policy": request.policy,
-        "--max-error": request.max_error is not None,
-        "--on-overflow": request.on_overflow != "error",
+def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
+    """Refuse what says how to cast where nothing is cast, and how to round where nothing is rounded."""
+    casts, rounds = any(step.name == "cast" for step in chain), any(step.rounds for step in chain)
+    asked = {
+        "--keep": (request.keep, casts),
+        "--policy": (request.policy, casts),
+        "--max-error": (request.max_error is not None, casts),
+        f"--on-overflow {request.on_overflow}": (
+            request.on_overflow,
+            casts if request.on_overflow == "keep" else rounds,
+        ),
     }
-    given = [option for option, value in idle.items() if value]
+    given = [option for option, (value, used) in asked.items() if value and not used]
     if given:
         raise UsageError(
             f"{' and '.join(given)} without a cast", remedy="say to which dtype: --half, --bf16, --to DTYPE"
@@ -190,7 +193,7 @@ def _with_exceptions(step: Step, request: Request) -> Step:
     if step.name != "cast":
         return step
     cast: Any = step
-    on_overflow = request.on_overflow if cast.on_overflow == "error" else cast.on_overflow
+    on_overflow = cast.on_overflow or request.on_overflow
     max_error = request.max_error if cast.max_error is None else cast.max_error
     keep, policy = (*cast.keep, *request.keep), cast.policy or request.policy
     changed: Step = replace(cast, on_overflow=on_overflow, keep=keep, policy=policy, max_error=max_error)

@@ -30,7 +30,7 @@ class Request:
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
     shard_size: int | None = None
-    on_overflow: str = "error"
+    on_overflow: str | None = None
     keep: tuple[str, ...] = ()
     policy: str | None = None
     max_error: float | None = None

@@ -177,6 +177,7 @@ class Step(ABC):
 
     name: ClassVar[str]
     usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
+    rounds: ClassVar[bool] = False  # whether its results are rounded to a dtype, which they may overflow
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
 
     @abstractmethod

@@ -283,3 +283,34 @@ def test_a_range_that_a_file_claims_is_counted_where_values_are_clamped() -> Non
     convert(Request(("y.safetensors",), steps=steps, output="z.npy"), Silent(), notes.append, lambda _: None)
     assert len(notes) == 1
     assert "2 of 4 values lie outside the stated range [0, 1]; from 0 to 2.55" in notes[0]
+
+
+def test_what_a_step_says_of_overflow_beats_the_option() -> None:
+    np.save("x.npy", np.array([7e4, 1]))
+    steps = tuple(steps_from_text(["cast(half, on_overflow=error)"]))
+    with pytest.raises(TconvError, match="1 of 2 values overflow float16"):
+        run("x.npy", to=None, steps=steps, output="y.npy", on_overflow="saturate")
+
+
+@pytest.mark.parametrize(("policy", "becomes"), [("saturate", 65504), ("inf", np.inf)])
+def test_arithmetic_that_overflows_its_own_dtype_follows_the_option(policy: str, becomes: float) -> None:
+    np.save("x.npy", np.array([6e4, 1], np.float16))
+    steps = tuple(steps_from_text(["normalize(mean=0, std=0.5)"]))
+    with pytest.raises(TconvError, match=r"1 of 2 values overflow float16 \(the largest is 120000;") as caught:
+        run("x.npy", to=None, steps=steps, output="y.npy")
+    assert "keep" not in str(caught.value)
+    with pytest.raises(TconvError, match="--on-overflow keep without a cast"):
+        run("x.npy", to=None, steps=steps, output="y.npy", on_overflow="keep")
+    notes = run("x.npy", to=None, steps=steps, output="y.npy", on_overflow=policy)
+    assert np.load("y.npy").tolist() == [becomes, 2]
+    assert "1 of 2 values overflow float16" in notes[0]
+
+
+def test_equal_casts_of_one_chain_have_accounts_of_their_own() -> None:
+    np.save("x.npy", np.array([7e4, 1, 2]))
+    text = "cast(half, on_overflow=saturate) | cast(float64)"
+    run("x.npy", to=None, steps=tuple(steps_from_text([text, text])), output="y.npy", report=Path("r.json"))
+    (tensor,) = json.loads(Path("r.json").read_text())["outputs"][0]["tensors"]
+    told = [(cast["from"], cast["to"], cast["values"], cast["overflow"], cast["max"]) for cast in tensor["casts"]]
+    there, back = ("float64", "float16", 3), ("float16", "float64", 3, 0, 65504)
+    assert told == [(*there, 1, 7e4), back, (*there, 0, 65504), back]

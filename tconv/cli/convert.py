@@ -38,7 +38,7 @@ def convert(
     int_: o.Int = False,
     long: o.Long = False,
     fields: o.Fields = None,
-    on_overflow: o.OnOverflow = "error",
+    on_overflow: o.OnOverflow = None,
     keep: o.Keep = None,
     policy: o.PolicyName = None,
     max_error: o.MaxError = None,

@@ -65,7 +65,7 @@ Double = Annotated[bool, _flag(STEPS, "--to float64", "--double")]
 Int = Annotated[bool, _flag(STEPS, "--to int32", "--int")]
 Long = Annotated[bool, _flag(STEPS, "--to int64", "--long")]
 OnOverflow = Annotated[
-    Literal["error", "saturate", "inf", "keep"],
+    Literal["error", "saturate", "inf", "keep"] | None,
     _choice(STEPS, "Values that do not fit (default: error).", "--on-overflow", "error", "saturate", "inf", "keep"),
 ]
 Keep = Annotated[

@@ -138,7 +138,7 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
     def settle() -> None:
         """What no cast follows is rounded to the dtype of its last operation."""
         if pending:
-            round_to(pending[-1].dtype, "error", pending[-1].step)
+            round_to(pending[-1].dtype, pending[-1].on_overflow, pending[-1].step)
 
     def close() -> None:
         nonlocal axis, perm, src

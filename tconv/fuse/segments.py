@@ -46,12 +46,13 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Rounding:
-    """Arithmetic in float64, then one rounding to ``dtype``."""
+    """Arithmetic in float64, then one rounding to ``dtype``. ``nth``: how many equal ones came before it."""
 
     arithmetic: tuple[Elementwise, ...]
     dtype: DType
     on_overflow: str
     step: str
+    nth: int = 0
 
     def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
         """The flat values that are to be rounded, and their dtype. None is infinite that was not so before: what is too
@@ -76,7 +77,7 @@ class Rounding:
         return made, lost
 
     def key(self, src: DType) -> CastKey:
-        return CastKey(self.step, src, self.dtype, self.on_overflow)
+        return CastKey(self.step, src, self.dtype, self.on_overflow, self.nth)
 
 
 def _limit(values: Array, before: Array) -> None:

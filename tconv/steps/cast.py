@@ -29,8 +29,8 @@ FLOAT32, FLOAT64 = dtypes.dtype("float32"), dtypes.dtype("float64")
 
 @dataclass(frozen=True)
 class Cast(Step):
-    """To ``dtype``, by any name of it; what does not fit is handled as ``on_overflow`` says: error, saturate, inf, or
-    keep, which leaves that tensor in its dtype.
+    """To ``dtype``, by any name of it; what does not fit is handled as ``on_overflow`` says: error (which None means),
+    saturate, inf, or keep, which leaves that tensor in its dtype.
 
     Exceptions, of which the first that applies counts: ``keep``, globs on names, each for "as it is" or, written
     ``GLOB=DTYPE``, for another dtype; ``policy="amp"``, by which normalization layers are float32; ``max_error``, the
@@ -38,20 +38,20 @@ class Cast(Step):
     """
 
     name: ClassVar[str] = "cast"
+    rounds: ClassVar[bool] = True
     usage: ClassVar[str] = (
         "cast(float16), cast(uint8, on_overflow=saturate), cast(half, keep=['*.head.*', 'n*=float32'])"
     )
 
     dtype: str
-    on_overflow: str = "error"
+    on_overflow: str | None = None
     keep: tuple[str, ...] = ()
     policy: str | None = None
     max_error: float | None = None
 
     def __post_init__(self) -> None:
         target = dtypes.dtype(self.dtype)
-        if self.on_overflow != "keep":
-            casts.check_policy(target, self.on_overflow)
+        casts.check_policy(target, self._rounding)
         if self.policy is not None and self.policy not in POLICIES:
             raise UsageError(
                 f"there is no policy {self.policy!r}", remedy=f"there is {', '.join(POLICIES)}", step="cast"
@@ -64,6 +64,11 @@ class Cast(Step):
     @property
     def target(self) -> DType:
         return dtypes.dtype(self.dtype)
+
+    @property
+    def _rounding(self) -> str:
+        """The policy for tensors that are cast: nothing overflows in them under "keep"."""
+        return "error" if self.on_overflow in (None, "keep") else str(self.on_overflow)
 
     @property
     def needs_scan(self) -> bool:
@@ -93,8 +98,7 @@ class Cast(Step):
             stays = f"stays {before[name]}: {why}"
             notes.append(str(TconvError(stays, file=file, tensor=name, step=str(self))))
             names.append(name)
-        policy = "error" if self.on_overflow == "keep" else self.on_overflow
-        plain = {"dtype": self.dtype, "on_overflow": policy, "keep": self.keep, "policy": self.policy}
+        plain = {"dtype": self.dtype, "on_overflow": self._rounding, "keep": self.keep, "policy": self.policy}
         return _Settled(**plain, stay=frozenset(names), asked=str(self)), tuple(notes)  # type: ignore[arg-type]  # fields of several types
 
     def _why(self, key: CastKey, lost: Lost) -> str:
@@ -146,7 +150,7 @@ class Cast(Step):
         casts.check_pair(spec.dtype, target)
         if spec.dtype.is_float:
             _refuse_vanishing(spec, target, kind)
-        policy = "error" if self.on_overflow == "keep" else self.on_overflow
+        policy = self._rounding
         made = tensor.then(
             CastTo(dtype=target, on_overflow=policy, step=str(self)), range=_rounded(spec.range, target, policy)
         )
@@ -157,7 +161,7 @@ class Cast(Step):
 
     def __str__(self) -> str:
         parts = [self.dtype]
-        if self.on_overflow != "error":
+        if self.on_overflow is not None:
             parts.append(f"on_overflow={self.on_overflow}")
         if self.keep:
             parts.append("keep=[" + ", ".join(f"'{pattern}'" for pattern in self.keep) + "]")

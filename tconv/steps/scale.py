@@ -35,6 +35,7 @@ class Scale(Step):
     """
 
     name: ClassVar[str] = "scale"
+    rounds: ClassVar[bool] = True
     usage: ClassVar[str] = "scale, scale(uint8), scale(float32, like=torchvision)"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {"like": CONVENTIONS}
 
