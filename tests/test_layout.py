@@ -20,7 +20,7 @@ LAYERS = [
     ["lost"],
     ["account"],
     ["ops", "tensor"],
-    ["scratch"],
+    ["scratch", "channels"],
     ["parts", "training"],
     ["casts"],
     ["registry"],

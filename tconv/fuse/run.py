@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tconv.account import Account
-from tconv.fuse.segments import Check, Rounding, Segment, Window, cuts
+from tconv.channels import Window, cuts
+from tconv.fuse.segments import Check, Rounding, Segment
 from tconv.fuse.tables import Tally, plane, planes, tabulate
 from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
 
@@ -78,8 +79,8 @@ class Run:
         lost = Account()
         alone = len(self.segments) == 1 and not getattr(self.segments[0], "arithmetic", ())
         limit = x.size if alone else CHUNK  # a cast by itself goes in blocks of its own
-        for lo, hi, channel in cuts(first, first + x.size, shape, self.axis, limit):
-            window = Window(shape, self.axis, channel)
+        for lo, hi, channels in cuts(first, first + x.size, shape, self.axis, limit):
+            window = Window(shape, self.axis, channels)
             lost += self._pass(x[lo - first : hi - first], out[lo - first : hi - first], window)
         return lost
 
@@ -101,12 +102,16 @@ class Run:
             tally.look_up(0, x, out)
             return tally.account()
         assert self.axis is not None
-        for lo, hi, channel in cuts(first, first + x.size, shape, self.axis, 1 << 62):
+        for lo, hi, channels in cuts(first, first + x.size, shape, self.axis, 1 << 62):
             part, into = x[lo - first : hi - first], out[lo - first : hi - first]
-            if channel is None:
+            if channels is None:
                 _look_up_channels(part, tally, prod(shape[self.axis + 1 :]), into)
-            else:
-                tally.look_up(channel, part, into)
+                continue
+            several = channels[1] - channels[0]
+            for channel, x_one, into_one in zip(
+                range(*channels), part.reshape(several, -1), into.reshape(several, -1), strict=True
+            ):
+                tally.look_up(channel, x_one, into_one)
         return tally.account()
 
     def _table(self, shape: tuple[int, ...]) -> Table | None:

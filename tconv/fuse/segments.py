@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -17,31 +15,12 @@ from tconv.dtypes import DTYPES, DType
 from tconv.ops import Elementwise
 
 if TYPE_CHECKING:
+    from tconv.channels import Window
     from tconv.lost import Lost
-    from tconv.ops import Array, Pick
+    from tconv.ops import Array
 
 FLOAT64 = DTYPES["float64"]
 FULL = FLOAT64.max
-
-
-class Window(NamedTuple):
-    """Where a flat piece is from: an array of ``shape``, with numbers that differ along ``axis``, and of those the one
-    ``channel``, or whole groups of all channels (None).
-    """
-
-    shape: tuple[int, ...]
-    axis: int | None
-    channel: int | None = None
-
-    def spread(self, x: Array) -> tuple[Array, Pick]:
-        """The piece in the shape in which numbers for each channel broadcast, and how they do."""
-        if self.axis is None:
-            return x, lambda values: float(values[0])
-        channel = self.channel
-        if channel is not None:
-            return x, lambda values: float(values[channel if len(values) > 1 else 0])
-        inner = prod(self.shape[self.axis + 1 :])
-        return x.reshape(-1, self.shape[self.axis], inner), lambda values: np.asarray(values, np.float64)[:, None]
 
 
 @dataclass(frozen=True)
@@ -112,23 +91,3 @@ class Check:
 
 
 Segment: TypeAlias = "Rounding | Check"
-
-
-def cuts(
-    lo: int, hi: int, shape: tuple[int, ...], axis: int | None, limit: int
-) -> Iterator[tuple[int, int, int | None]]:
-    """Cut [lo, hi) of a C-order array into pieces of at most ``limit`` elements, each within one channel of ``axis``
-    (its number is given) or made of whole groups of all channels (None).
-    """
-    inner = 1 if axis is None else prod(shape[axis + 1 :])
-    channels = 1 if axis is None else shape[axis]
-    group = inner * channels
-    while lo < hi:
-        if axis is None:
-            end, channel = min(hi, lo + limit), None
-        elif group <= limit and lo % group == 0 and hi - lo >= group:
-            end, channel = lo + min(limit // group, (hi - lo) // group) * group, None
-        else:
-            end, channel = min(hi, (lo // inner + 1) * inner, lo + limit), lo // inner % channels
-        yield lo, end, channel
-        lo = end

@@ -12,7 +12,8 @@ import numpy as np
 from tconv import opencv
 from tconv.account import Account, CastKey, RangeKey
 from tconv.casts.extent import extent
-from tconv.fuse.segments import Segment, Window
+from tconv.channels import Window
+from tconv.fuse.segments import Segment
 from tconv.lost import Detail, Lost
 
 if TYPE_CHECKING:

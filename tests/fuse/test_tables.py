@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tconv.account import Account, RangeKey
+from tconv.channels import Window, cuts
 from tconv.dtypes import DTYPES, dtype
 from tconv.fuse import Run, compile_run, tables
-from tconv.fuse.segments import Window, cuts
 from tconv.fuse.tables import SMALL, Tally, histogram, look_up, planes, tabulate
 from tconv.lost import Lost
 from tconv.ops import CastTo, Promise
