@@ -11,7 +11,7 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.fuse import Run, compile_run
-from tconv.fuse.segments import Rounding
+from tconv.fuse.segments import Segment
 from tconv.ops import Op, Whole
 from tconv.scratch import buffer
 
@@ -48,15 +48,14 @@ def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tup
 
 def _numbered(stages: list[Run | Whole]) -> tuple[Run | Whole, ...]:
     """The same with equal roundings told apart, so that each has an account of its own."""
-    seen = Counter[Rounding]()
+    seen = Counter[Segment]()
     made = list[Run | Whole]()
     for stage in stages:
         if isinstance(stage, Run):
-            segments = list(stage.segments)
-            for n, segment in enumerate(segments):
-                if isinstance(segment, Rounding):
-                    segments[n] = replace(segment, nth=seen[segment])
-                    seen[segment] += 1
+            segments = list[Segment]()
+            for segment in stage.segments:
+                segments.append(segment.numbered(seen[segment]))
+                seen[segment] += 1
             stage = replace(stage, segments=tuple(segments))
         made.append(stage)
     return tuple(made)

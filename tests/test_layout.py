@@ -23,6 +23,7 @@ LAYERS = [
     ["scratch", "channels"],
     ["parts", "training"],
     ["casts"],
+    ["quant"],
     ["registry"],
     ["formats", "steps"],
     ["fuse"],

@@ -10,15 +10,18 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.channels import Window, cuts
+from tconv.fuse.linear import Dequantizing, Quantizing
 from tconv.fuse.segments import Check, Rounding, Segment
 from tconv.fuse.tables import Tally, plane, planes, tabulate
 from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
+from tconv.quant.op import Dequantize, Linear, Quantize
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.fuse.tables import Table
     from tconv.ops import Array
 
+MOST_CHANNELS = 256  # for which a table is worth making
 CHUNK = 1 << 17  # elements in one go: what a pass touches, float64 included, stays in a core's second-level cache
 
 
@@ -26,7 +29,7 @@ CHUNK = 1 << 17  # elements in one go: what a pass touches, float64 included, st
 class Run:
     """Elementwise operations as segments with ``axis`` in the layout of the input, then a reordering of the axes.
 
-    ``detail``: the account tells how large the errors are.
+    ``detail``: the account tells how large the errors are. ``group``: numbers differ by so many elements in a row.
     """
 
     source: DType
@@ -34,6 +37,7 @@ class Run:
     axis: int | None
     perm: tuple[int, ...] | None
     detail: bool = False
+    group: int | None = None
 
     @property
     def dtype(self) -> DType:
@@ -52,6 +56,8 @@ class Run:
         if self.inert:
             np.copyto(out, x)
             return self.check(x)
+        if self.group is not None:
+            return self._values(x, (prod(shape) // self.group, self.group), out, first)
         if self.perm is None:
             return self._values(x, shape, out, first)
         if self.segments and (table := self._table(shape)) is not None:
@@ -70,7 +76,7 @@ class Run:
         """The account of an inert run of the flat ``x``."""
         account = Account()
         for segment in self.segments:
-            account.add(segment.key(self.source), segment.leave(x, self.source)[1])
+            account.add(segment.key(self.source), segment.leave(x, self.source, Window(x.shape, None))[1])
         return account
 
     def _values(self, x: Array, shape: tuple[int, ...], out: Array, first: int) -> Account:
@@ -89,7 +95,7 @@ class Run:
         account, last, src = Account(), len(self.segments) - 1, self.source
         for n, segment in enumerate(self.segments):
             x, src = segment.enter(x, src, window)
-            x, lost = segment.leave(x, src, out if n == last else None, detail=self.detail)
+            x, lost = segment.leave(x, src, window, out if n == last else None, detail=self.detail)
             account.add(segment.key(src), lost)
             src = segment.dtype
         if x is not out:
@@ -116,9 +122,11 @@ class Run:
 
     def _table(self, shape: tuple[int, ...]) -> Table | None:
         """The table that does it all, if the input is bytes."""
-        if self.source.bits != 8 or self.source.kind not in ("uint", "int", "bool"):
+        if self.source.bits != 8 or self.source.kind not in ("uint", "int", "bool") or self.group is not None:
             return None
         channels = 1 if self.axis is None else shape[self.axis]
+        if channels > MOST_CHANNELS:
+            return None
         return tabulate(self.source, self.segments, channels, self.detail)
 
 
@@ -145,15 +153,33 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
         if pending:
             round_to(pending[-1].dtype, pending[-1].on_overflow, pending[-1].step)
 
-    def close() -> None:
+    def close(group: int | None = None) -> None:
         nonlocal axis, perm, src
         settle()
         order = perm if perm != same else None
         if segments or order:
-            runs.append(Run(src, tuple(segments), axis, order, detail))
+            runs.append(Run(src, tuple(segments), axis, order, detail, group))
             src = runs[-1].dtype
         segments.clear()
         axis, perm = None, same
+
+    def along(where: int | None) -> int | None:
+        """The axis in the layout of the input; numbers of one run vary along one axis only."""
+        nonlocal axis
+        moved = None if where is None else perm[where]
+        if moved is not None and axis is not None and moved != axis:
+            close()
+            moved = where
+        axis = moved if axis is None else axis
+        return moved
+
+    def link(op: Linear) -> None:
+        if isinstance(op, Quantize):
+            segments.append(Quantizing(tuple(pending), op))
+            pending.clear()
+        elif isinstance(op, Dequantize):
+            settle()
+            segments.append(Dequantizing(op))
 
     for op in ops:
         if isinstance(op, Permute):
@@ -164,12 +190,15 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
             settle()
             segments.append(Check(op.range, segments[-1].dtype if segments else src))
         elif isinstance(op, Elementwise):
-            moved = None if op.axis is None else perm[op.axis]
-            if moved is not None and axis is not None and moved != axis:
+            pending.append(replace(op, axis=along(op.axis)))
+        elif isinstance(op, Linear):
+            if op.group is not None and (perm != same or axis is not None):
                 close()
-                moved = op.axis
-            axis = moved if axis is None else axis
-            pending.append(replace(op, axis=moved))
+            moved = 0 if op.group is not None else along(op.axis)
+            link(replace(op, axis=moved))
+            if op.group is not None:
+                axis = moved
+                close(op.group)
         else:
             raise TypeError(f"{op} is not elementwise")
     close()

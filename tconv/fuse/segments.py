@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -34,21 +35,12 @@ class Rounding:
     nth: int = 0
 
     def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
-        """The flat values that are to be rounded, and their dtype. None is infinite that was not so before: what is too
-        large even for float64 is the largest float64 there is, ``FULL``.
-        """
-        if not self.arithmetic:
-            return x, src
-        values, pick = window.spread(x.astype(np.float64))
-        with np.errstate(all="ignore"):
-            for op in self.arithmetic:
-                values = op.compute(values, pick)
-            values = values.reshape(-1)
-            if not math.isfinite(np.add.reduce(values)):
-                _limit(values, x.astype(np.float64))
-        return values, FLOAT64
+        """The flat values that are to be rounded, and their dtype."""
+        return computed(self.arithmetic, x, src, window)
 
-    def leave(self, x: Array, src: DType, out: Array | None = None, *, detail: bool = False) -> tuple[Array, Lost]:
+    def leave(
+        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+    ) -> tuple[Array, Lost]:
         """The values rounded, into ``out`` if it is given, and the account of it."""
         made, lost = casts.cast(x, self.dtype, out, src=src, on_overflow=self.on_overflow, detail=detail)
         if self.arithmetic and self.dtype == FLOAT64:
@@ -57,6 +49,26 @@ class Rounding:
 
     def key(self, src: DType) -> CastKey:
         return CastKey(self.step, src, self.dtype, self.on_overflow, self.nth)
+
+    def numbered(self, nth: int) -> Rounding:
+        """The same, of which ``nth`` came before."""
+        return replace(self, nth=nth)
+
+
+def computed(arithmetic: Sequence[Elementwise], x: Array, src: DType, window: Window) -> tuple[Array, DType]:
+    """The flat ``x`` after some arithmetic in float64, and its dtype. None is infinite that was not so before: what is
+    too large even for float64 is the largest float64 there is, ``FULL``.
+    """
+    if not arithmetic:
+        return x, src
+    values, pick = window.spread(x.astype(np.float64))
+    with np.errstate(all="ignore"):
+        for op in arithmetic:
+            values = op.compute(values, pick)
+        values = values.reshape(-1)
+        if not math.isfinite(np.add.reduce(values)):
+            _limit(values, x.astype(np.float64))
+    return values, FLOAT64
 
 
 def _limit(values: Array, before: Array) -> None:
@@ -83,11 +95,27 @@ class Check:
     def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
         return x, src
 
-    def leave(self, x: Array, src: DType, out: Array | None = None, *, detail: bool = False) -> tuple[Array, Lost]:
+    def leave(
+        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+    ) -> tuple[Array, Lost]:
         return x, outside(x, src, self.range)
 
     def key(self, src: DType) -> RangeKey:
         return RangeKey(src, self.range)
 
+    def numbered(self, nth: int) -> Check:
+        """The same: one statement is as good as another."""
+        return self
 
-Segment: TypeAlias = "Rounding | Check"
+
+class Segment(Protocol):
+    """One link: what goes in is made ready by ``enter``, and leaves as values of ``dtype`` with an account."""
+
+    @property
+    def dtype(self) -> DType: ...
+    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]: ...
+    def leave(
+        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+    ) -> tuple[Array, Lost]: ...
+    def key(self, src: DType) -> CastKey | RangeKey: ...
+    def numbered(self, nth: int) -> Segment: ...

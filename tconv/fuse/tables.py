@@ -96,12 +96,12 @@ def tabulate(source: DType, segments: tuple[Segment, ...], channels: int, detail
     x, dtype, stages = np.tile(values, channels), source, []
     for segment in segments:
         x, dtype = segment.enter(x, dtype, window)
-        made, lost = segment.leave(x, dtype, detail=detail)
+        made, lost = segment.leave(x, dtype, window, detail=detail)
         losses = None
         if lost or detail:
             if x.size > MOST_ENTRIES:
                 return None
-            losses = Losses([segment.leave(x[n : n + 1], dtype, detail=detail)[1] for n in range(x.size)])
+            losses = Losses([_alone(segment, x, n, dtype, window, detail) for n in range(x.size)])
         stages.append(Stage(segment.key(dtype), dtype, x.reshape(channels, 256), losses))
         x, dtype = made, segment.dtype
     rows = x.reshape(channels, 256)
@@ -111,6 +111,13 @@ def tabulate(source: DType, segments: tuple[Segment, ...], channels: int, detail
     order = np.argsort(values, kind="stable")
     counted = not all(stage.losses is None and _sorted(stage.entries[:, order]) for stage in stages)
     return Table(source, tuple(rows), tuple(stages), counted)
+
+
+def _alone(segment: Segment, x: Array, n: int, dtype: DType, window: Window, detail: bool) -> Lost:
+    """What entry ``n`` loses by itself."""
+    if window.axis is not None:
+        window = window._replace(channels=(n // 256, n // 256 + 1))
+    return segment.leave(x[n : n + 1], dtype, window, detail=detail)[1]
 
 
 def _all_bytes(source: DType) -> Array:

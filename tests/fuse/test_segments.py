@@ -27,7 +27,7 @@ def test_numbers_by_channel_reach_their_channel() -> None:
         )
         values, src = segment.enter(x, dtype("int16"), window)
         assert (values.tolist(), src) == (wanted, F64)
-        made, lost = segment.leave(values, src)
+        made, lost = segment.leave(values, src, window)
         assert (made.tolist(), made.dtype.name) == (wanted, "float16")
         assert (lost.minimum, lost.maximum) == (min(wanted), max(wanted))
         assert segment.key(src) == CastKey("s", F64, F16, "error")
@@ -37,7 +37,7 @@ def test_a_check_changes_nothing() -> None:
     x = np.array([-1.0, 0.5, np.nan], np.float32)
     check = Check((0, 1), F32)
     assert check.enter(x, F32, Window((3,), None)) == (x, F32)
-    made, lost = check.leave(x, F32)
+    made, lost = check.leave(x, F32, Window((3,), None))
     assert made is x
     assert (lost.overflow, lost.nan, lost.minimum, lost.maximum) == (1, 1, -1, 0.5)
     assert check.key(F32) == RangeKey(F32, (0, 1))

@@ -1,0 +1,104 @@
+"""The links of a fused run that go onto a grid of quantized numbers and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tconv import casts
+from tconv.account import CastKey
+from tconv.casts.extent import extent
+from tconv.casts.fidelity import add_errors
+from tconv.dtypes import DTYPES, DType
+from tconv.fuse.segments import computed
+from tconv.lost import Detail, Lost
+from tconv.ops import Elementwise
+from tconv.scratch import buffer
+
+if TYPE_CHECKING:
+    from tconv.channels import Window
+    from tconv.ops import Array, Pick
+    from tconv.quant.op import Dequantize, Numbers, Quantize
+
+FLOAT32 = DTYPES["float32"]
+
+
+@dataclass(frozen=True)
+class Quantizing:
+    """Arithmetic in float64, one rounding to float32, then onto the grid; what lies beyond it becomes its end."""
+
+    arithmetic: tuple[Elementwise, ...]
+    op: Quantize
+    nth: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        return self.op.grid.dtype
+
+    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
+        return computed(self.arithmetic, x, src, window)
+
+    def leave(
+        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+    ) -> tuple[Array, Lost]:
+        """The numbers on the grid, into ``out`` if it is given. The account has the errors, if ``detail`` is asked for,
+        and counts nothing: that values are rounded is what was asked for.
+        """
+        single = x if src == FLOAT32 else casts.cast(x, FLOAT32, src=src, on_overflow="saturate")[0]
+        made = np.empty(x.size, self.dtype.numpy) if out is None else out
+        values, pick = window.spread(single)
+        scale, zero = _spread(self.op.numbers, pick)
+        work = buffer("grid", FLOAT32.numpy, x.size).reshape(values.shape)
+        self.op.grid.quantize(values, scale, zero, made.reshape(values.shape), work)
+        lost = Lost(x.size, detail=Detail() if detail else None)
+        if lost.detail is not None and x.size:
+            found = extent(single, FLOAT32)
+            if found.low is not None and found.high is not None:
+                lost.spans(found.low, found.high)
+            back = self.op.grid.dequantize(made.reshape(values.shape), scale, zero)
+            add_errors(lost.detail, single, (values - back).reshape(-1))
+        return made, lost
+
+    def key(self, src: DType) -> CastKey:
+        return CastKey(self.op.step, src, self.dtype, "saturate", self.nth)
+
+    def numbered(self, nth: int) -> Quantizing:
+        """The same, of which ``nth`` came before."""
+        return replace(self, nth=nth)
+
+
+@dataclass(frozen=True)
+class Dequantizing:
+    """(q - zero point) * scale, exact but for one rounding to the op's dtype."""
+
+    op: Dequantize
+    nth: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        return self.op.dtype
+
+    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
+        """float32 of what lies on the grid."""
+        values, pick = window.spread(x)
+        return self.op.grid.dequantize(values, *_spread(self.op.numbers, pick)).reshape(-1), FLOAT32
+
+    def leave(
+        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+    ) -> tuple[Array, Lost]:
+        return casts.cast(x, self.dtype, out, src=FLOAT32, detail=detail)
+
+    def key(self, src: DType) -> CastKey:
+        return CastKey(self.op.step, src, self.dtype, "error", self.nth)
+
+    def numbered(self, nth: int) -> Dequantizing:
+        """The same, of which ``nth`` came before."""
+        return replace(self, nth=nth)
+
+
+def _spread(numbers: Numbers, pick: Pick) -> tuple[Array | float, Array | float | None]:
+    scale = pick(numbers.scale)  # type: ignore[arg-type]  # an array is as good a sequence of numbers
+    zero = None if numbers.zero is None else pick(numbers.zero)  # type: ignore[arg-type]  # as above
+    return scale, zero
