@@ -21,7 +21,7 @@ LAYERS = [
     ["account"],
     ["ops", "tensor"],
     ["scratch", "channels"],
-    ["parts", "training"],
+    ["parts", "memory", "training"],
     ["casts"],
     ["quant"],
     ["registry"],
