@@ -34,7 +34,7 @@ LAYERS = [
     ["measure"],
     ["recipes", "fold"],
     ["planner"],
-    ["report", "resume", "verify"],
+    ["pooled", "report", "resume", "verify"],
     ["job"],
     ["cli"],
     ["__main__"],
