@@ -34,7 +34,7 @@ LAYERS = [
     ["measure"],
     ["recipes", "fold"],
     ["planner"],
-    ["pooled", "report", "resume", "verify"],
+    ["diagnose", "pooled", "report", "resume", "verify"],
     ["job"],
     ["cli"],
     ["__main__"],
