@@ -80,12 +80,8 @@ def _plan_target(
     """The stream of one target through every step, and the file (or, split, the files) that it fills."""
     kind = registry.writer(target.format)
     stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
-    stream = selection.matching(stream, request.only, request.skip)
-    raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
-    if not stream.tensors:
-        raise TconvError("there is no tensor in it")
+    stream = _declared_by(request, stream)
     selection.refuse_doubles(stream)
-    stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
     for step in steps:
         stream = _apply(_called(step, stem), stream, scan)
@@ -95,6 +91,23 @@ def _plan_target(
         Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
         for path, part in _parts(request, target, stream)
     ]
+
+
+def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
+    """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
+    stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
+    for step in steps:
+        stream = _apply(step, stream, None)
+    return _without_idle_promises(stream)
+
+
+def _declared_by(request: Request, stream: Stream) -> Stream:
+    """The tensors that were asked for, with what the user says of them."""
+    stream = selection.matching(stream, request.only, request.skip)
+    raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
+    if not stream.tensors:
+        raise TconvError("there is no tensor in it")
+    return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:

@@ -34,11 +34,14 @@ class Input:
 
 @dataclass(frozen=True)
 class Found:
-    """``failures``: files that are of no use (empty, say), for the policy on bad files to judge."""
+    """``failures``: files that are of no use (empty, say), for the policy on bad files to judge. ``ignored``: files in
+    folders that are not taken, of which ``notes`` tell too.
+    """
 
     inputs: tuple[Input, ...]
     failures: tuple[TconvError, ...] = ()
     notes: tuple[str, ...] = ()
+    ignored: tuple[Path, ...] = ()
 
 
 def find(words: Sequence[str], *, every: bool = False) -> Found:
@@ -49,6 +52,7 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
     inputs: list[Input] = []
     failures: list[TconvError] = []
     notes: list[str] = []
+    ignored: list[Path] = []
     missing: list[TconvError] = []
     for word in dict.fromkeys(words):
         path = Path(word)
@@ -57,6 +61,7 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
             inputs += found.inputs
             failures += found.failures
             notes += found.notes
+            ignored += found.ignored
             continue
         matches = [path] if os.path.lexists(path) else _glob(word)
         if not matches:
@@ -73,7 +78,7 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
     for one in inputs:
         if once.setdefault(os.path.abspath(one.path), one) is not one:  # noqa: PTH100  # Path.absolute keeps the ..
             notes.append(f"{one.path}: named more than once, and taken once")
-    return Found(tuple(once.values()), tuple(failures), tuple(notes))
+    return Found(tuple(once.values()), tuple(failures), tuple(notes), tuple(ignored))
 
 
 def _meant(word: str, words: Sequence[str]) -> str:
@@ -143,11 +148,11 @@ def _in_folder(root: Path, every: bool) -> Found:
         raise TconvError("the folder holds no file that tconv reads", remedy="`tconv formats` lists them", file=root)
     if every:
         readable = sorted((m for members in by_group.values() for m in members), key=lambda m: natural(m.path))
-        return Found(tuple(readable), tuple(failures), _ignored(root, others))
+        return Found(tuple(readable), tuple(failures), _ignored(root, others), tuple(others))
     for name, members in by_group.items():
         if name != group:
             others += [m.path for m in members]
-    return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others))
+    return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others), tuple(others))
 
 
 def _is_index(path: Path) -> bool:

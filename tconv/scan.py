@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tconv.account import Account
-from tconv.outcome import Output
+from tconv.outcome import Outcome, Output
 from tconv.request import Progress, Silent
 from tconv.runner import Runner, default_workers
 from tconv.tensor import Tensor, Writer
@@ -27,11 +27,14 @@ def scan(
     tensors: Sequence[Tensor], visit: Visit, progress: Progress | None = None, max_memory: int = MAX_MEMORY
 ) -> list[TconvError]:
     """Show ``visit`` every value of every tensor. Returns what could not be read, each with its file and tensor."""
-    progress = progress or Silent()
+    return look(tensors, visit, default_workers(), max_memory, progress or Silent()).failures
+
+
+def look(tensors: Sequence[Tensor], visit: Visit, workers: int, max_memory: int, progress: Progress) -> Outcome:
+    """The same with all that came of it: what the casts of the tensors lost, too."""
     progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
-    nowhere = Path()
-    output = Output(_Visited(visit), nowhere, nowhere, tensors)
-    return Runner(default_workers(), max_memory, progress.advance).run([output]).failures
+    output = Output(_Visited(visit), Path(), Path(), tensors)
+    return Runner(workers, max_memory, progress.advance).run([output])
 
 
 class Unreadable(Exception):  # noqa: N818  # it carries errors, and is none that a user sees

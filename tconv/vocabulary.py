@@ -112,6 +112,11 @@ VERBS = {
     "print": "inspect",
     "describe": "inspect",
     "compare": "diff",
+    "lint": "doctor",
+    "validate": "doctor",
+    "diagnose": "doctor",
+    "mean": "stats",
+    "statistics": "stats",
     "to": "convert",
     "cast": "convert",
 }

@@ -35,7 +35,7 @@ LAYERS = [
     ["measure"],
     ["recipes", "fold"],
     ["planner"],
-    ["report", "resume", "verify"],
+    ["diagnose", "pooled", "report", "resume", "verify"],
     ["job"],
     ["cli"],
     ["__main__"],

@@ -100,13 +100,13 @@ def convert(
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = _one_dtype([to, *(name for name, on in flags.items() if on)])
     sugar = Sugar(resize, normalize, stats, layout, to, stack)
-    _check(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
+    check_sugar(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     request = Request(
         inputs=tuple(inputs),
         output=output,
         format=format_,
         sugar=sugar,
-        steps=_explicit(step or [], pipeline, sugar),
+        steps=explicit(step or [], pipeline, sugar),
         read=ReadOptions(channels, alpha, palette, frames, not no_exif, max_pixels),
         range=values.interval(range_) if range_ is not None else None,
         input_layout=values.axes(input_layout) if input_layout is not None else None,
@@ -203,7 +203,7 @@ _OPTIONS = {  # for each step that an option stands for, the option and how it i
 }
 
 
-def _check(sugar: Sugar, input_layout: str) -> None:
+def check_sugar(sugar: Sugar, input_layout: str) -> None:
     """Refuse options that stand for wrong steps, in the words of the options."""
     from tconv.pipeline import steps_from_text
 
@@ -228,7 +228,7 @@ def _check(sugar: Sugar, input_layout: str) -> None:
             raise UsageError(problem.reason, remedy=remedy, step=typed) from None
 
 
-def _explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:
+def explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:
     """The steps of --step or --pipeline, which the options that stand for steps cannot be mixed with."""
     from tconv.pipeline import steps_from_text
 

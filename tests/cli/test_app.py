@@ -36,7 +36,17 @@ def test_no_arguments_show_the_help_as_it_is_and_are_wrong(tconv: Tconv) -> None
     assert ran.err.strip() == tconv("--help").out.strip()
 
 
-@pytest.mark.parametrize("argv", [["--help"], ["convert", "--help"], ["inspect", "--help"], ["steps", "--help"]])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--help"],
+        ["convert", "--help"],
+        ["inspect", "--help"],
+        ["doctor", "--help"],
+        ["stats", "--help"],
+        ["steps", "--help"],
+    ],
+)
 def test_the_help_fits_80_columns_and_shows_no_types(
     tconv: Tconv, monkeypatch: pytest.MonkeyPatch, argv: list[str]
 ) -> None:
@@ -64,7 +74,7 @@ def test_the_help_of_convert_has_its_options_in_groups(tconv: Tconv) -> None:
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize("verb", ["inspect", "formats", "steps", "pipelines"])
+@pytest.mark.parametrize("verb", ["inspect", "doctor", "stats", "formats", "steps", "pipelines"])
 def test_every_verb_has_a_help(tconv: Tconv, verb: str) -> None:
     ran = tconv(verb, "--help")
     assert ran.code == 0
