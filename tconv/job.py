@@ -18,13 +18,13 @@ from tconv.planner import SKIP_REMEDY, Plan, plan, workers_for
 from tconv.request import Progress, Request
 from tconv.resume import Done, Ledger, is_begun
 from tconv.runner import Runner
-from tconv.scan import Unreadable, accounts
+from tconv.scan import Scanner, Unreadable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
 
 if TYPE_CHECKING:
     from tconv.account import Account
-    from tconv.tensor import Tensor, Writer
+    from tconv.tensor import Writer
 
 
 @dataclass(frozen=True)
@@ -63,12 +63,7 @@ def _attempt(
     bad: dict[Path, TconvError],
 ) -> Result:
     """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more."""
-    workers = workers_for(request)
-
-    def scan(tensors: Sequence[Tensor], detail: bool) -> list[Account]:
-        return accounts(tensors, detail, workers, request.max_memory, progress)
-
-    planned = plan(request, progress, bad, scan)
+    planned = plan(request, progress, bad, Scanner(workers_for(request), request.max_memory, progress))
     for text in planned.notes if not bad else ():
         note(text)
     raise_all(planned.in_the_way)

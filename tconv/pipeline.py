@@ -25,11 +25,12 @@ class Sugar:
     normalize: bool = False
     stats: str | None = None
     layout: str | None = None
+    quantize: str | None = None
     to: str | None = None
     stack: bool = False
 
     def chain(self) -> list[str]:
-        """The steps in their fixed order: resize, scale, normalize, layout (and stack), cast."""
+        """The steps in their fixed order: resize, scale, normalize, layout (and stack), quantize, cast."""
         steps = []
         if self.resize is not None:
             steps.append(f"resize({literal(self.resize)})")
@@ -45,13 +46,17 @@ class Sugar:
             steps.append(f"permute({literal(self.layout.upper())})")
         if self.stack and not batched:
             steps.append("stack")
+        if self.quantize is not None:
+            steps.append(f"quantize({self.quantize})")
         if self.to is not None:
             steps.append(f"cast({self.to})")
         return steps
 
     def given(self) -> bool:
         """Whether one of them was; ``stack`` goes with an explicit chain too."""
-        return self.normalize or any(text is not None for text in (self.resize, self.stats, self.layout, self.to))
+        return self.normalize or any(
+            text is not None for text in (self.resize, self.stats, self.layout, self.quantize, self.to)
+        )
 
 
 def steps_from_text(texts: Sequence[str]) -> list[Step]:

@@ -133,15 +133,15 @@ def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, 
 
 
 def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
-    """The targets; a default name tells the dtype of the last cast."""
+    """The targets; a default name tells the dtype that it quantizes or casts to."""
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
-    casts: list[Any] = [s for s in chain if s.name == "cast"]
-    wanted = casts[-1].target if casts else None
+    rounding: list[Any] = [s for s in chain if s.name == "quantize"] or [s for s in chain if s.name == "cast"]
+    wanted = rounding[-1].target if rounding else None
     return targets.choose(
         inputs,
         request.output,
         request.format,
-        tag=str(wanted) if wanted else "converted" if chain else "",
+        tag=rounding[-1].dtype if rounding else "converted" if chain else "",
         extension_dtype=wanted is not None and wanted.is_extension,
         split=request.split,
         pack=request.shard_size is not None,
@@ -172,10 +172,12 @@ def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[T
 def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
     """Refuse what says how to cast where nothing is cast, and how to round where nothing is rounded."""
     casts, rounds = any(step.name == "cast" for step in chain), any(step.rounds for step in chain)
+    quantizes = any(step.name == "quantize" for step in chain)
     asked = {
-        "--keep": (request.keep, casts),
+        "--keep": (request.keep, casts or quantizes),
         "--policy": (request.policy, casts),
         "--max-error": (request.max_error is not None, casts),
+        "--min-sqnr": (request.min_sqnr is not None, quantizes),
         f"--on-overflow {request.on_overflow}": (
             request.on_overflow,
             casts if request.on_overflow == "keep" else rounds,
@@ -184,12 +186,18 @@ def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
     given = [option for option, (value, used) in asked.items() if value and not used]
     if given:
         raise UsageError(
-            f"{' and '.join(given)} without a cast", remedy="say to which dtype: --half, --bf16, --to DTYPE"
+            f"{' and '.join(given)} without a cast",
+            remedy="say to which dtype: --half, --bf16, --to DTYPE, --quantize DTYPE",
         )
 
 
 def _with_exceptions(step: Step, request: Request) -> Step:
-    """A cast does what the options say, where its own text says nothing else."""
+    """Casts and quantization do what the options say, where their own text says nothing else."""
+    if step.name == "quantize":
+        quant: Any = step
+        patterns = (*quant.keep, *(text.partition("=")[0] for text in request.keep))
+        told: Step = replace(quant, keep=patterns, min_sqnr=quant.min_sqnr or request.min_sqnr)
+        return told
     if step.name != "cast":
         return step
     cast: Any = step

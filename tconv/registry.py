@@ -74,10 +74,12 @@ STEPS: dict[str, str] = {
     "cast": "tconv.steps.cast:Cast",
     "clamp": "tconv.steps.clamp:Clamp",
     "crop": "tconv.steps.crop:Crop",
+    "dequantize": "tconv.steps.dequantize:Dequant",
     "normalize": "tconv.steps.normalize:Normalize",
     "permute": "tconv.steps.permute:Permute",
     "resize": "tconv.steps.resize:Resize",
     "scale": "tconv.steps.scale:Scale",
+    "quantize": "tconv.steps.quantize:Quant",
     "stack": "tconv.steps.stack:Stack",
 }
 

@@ -34,6 +34,7 @@ class Request:
     keep: tuple[str, ...] = ()
     policy: str | None = None
     max_error: float | None = None
+    min_sqnr: float | None = None
     report: Path | None = None
     verify: bool = False
     on_bad: Literal["error", "skip"] = "error"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tconv.account import Account
 from tconv.outcome import Outcome, Output
@@ -15,10 +16,7 @@ from tconv.tensor import Tensor, Writer
 if TYPE_CHECKING:
     from tconv.errors import TconvError
     from tconv.ops import Array
-
-    # Called as visit(i, lo, values) from any thread: elements [lo, lo + values.size) of tensor i, flat, in C order.
-    # The array is used again when it returns.
-    Visit: TypeAlias = Callable[[int, int, Array], None]
+    from tconv.tensor import Visit
 
 MAX_MEMORY = 1 << 30  # bytes for the values under way, however large the tensors are
 
@@ -45,19 +43,31 @@ class Unreadable(Exception):  # noqa: N818  # it carries errors, and is none tha
         self.failures = list(failures)
 
 
-def accounts(
-    tensors: Sequence[Tensor], detail: bool, workers: int, max_memory: int, progress: Progress
-) -> list[Account]:
-    """What the casts of every tensor would lose. Raises ``Unreadable``."""
-    progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
-    output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), tensors)
-    outcome = Runner(workers, max_memory, progress.advance, detail=detail, every=True).run([output])
-    if outcome.failures:
-        raise Unreadable(outcome.failures)
-    found = [Account() for _ in tensors]
-    for place, account in outcome.lost.items():
-        found[place.tensor] += account
-    return found
+@dataclass(frozen=True)
+class Scanner:
+    """The ``tensor.Scan`` of a job, in so many threads and so much memory. Raises ``Unreadable``."""
+
+    workers: int
+    max_memory: int
+    progress: Progress
+
+    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> list[Account]:
+        self.progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
+        output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), tensors)
+        runner = Runner(self.workers, self.max_memory, self.progress.advance, detail=detail, every=True)
+        outcome = runner.run([output])
+        if outcome.failures:
+            raise Unreadable(outcome.failures)
+        found = [Account() for _ in tensors]
+        for place, account in outcome.lost.items():
+            found[place.tensor] += account
+        return found
+
+    def values(self, tensors: Sequence[Tensor], visit: Visit) -> None:
+        """Show ``visit`` every value of every tensor."""
+        outcome = look(tensors, visit, self.workers, self.max_memory, self.progress)
+        if outcome.failures:
+            raise Unreadable(outcome.failures)
 
 
 class _Visited(Writer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -13,8 +13,14 @@ from tconv.dtypes import DType
 from tconv.errors import NotTensor
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from tconv.account import Account
     from tconv.ops import Array, Op
+
+    # Called as visit(i, lo, values) from any thread: elements [lo, lo + values.size) of tensor i, flat, in C order.
+    # The array is used again when it returns.
+    Visit: TypeAlias = Callable[[int, int, Array], None]
 
 Range = tuple[float, float]
 NO_ATTRS: Mapping[str, Any] = {}
@@ -163,9 +169,15 @@ class Stream:
 
 
 class Scan(Protocol):
-    """Goes through all values of tensors without writing any: what their casts lose, with details if asked for."""
+    """Goes through all values of tensors without writing any."""
 
-    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> Sequence[Account]: ...
+    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> Sequence[Account]:
+        """What their casts lose, with details if asked for."""
+        ...
+
+    def values(self, tensors: Sequence[Tensor], visit: Visit) -> None:
+        """Show them all to ``visit``."""
+        ...
 
 
 class Step(ABC):

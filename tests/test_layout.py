@@ -21,7 +21,7 @@ LAYERS = [
     ["account"],
     ["ops", "tensor"],
     ["scratch", "channels"],
-    ["parts", "memory", "training"],
+    ["parts", "memory", "training", "trees"],
     ["casts"],
     ["quant"],
     ["registry"],

@@ -30,6 +30,7 @@ def convert(
     normalize: o.Normalize = False,
     stats: o.Stats = None,
     layout: o.Layout = None,
+    quantize: o.QuantizeTo = None,
     to: o.To = None,
     half: o.Half = False,
     bf16: o.Bf16 = False,
@@ -42,6 +43,7 @@ def convert(
     keep: o.Keep = None,
     policy: o.PolicyName = None,
     max_error: o.MaxError = None,
+    min_sqnr: o.MinSqnr = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
     range_: o.RangeText = None,
@@ -99,7 +101,7 @@ def convert(
 
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = _one_dtype([to, *(name for name, on in flags.items() if on)])
-    sugar = Sugar(resize, normalize, stats, layout, to, stack)
+    sugar = Sugar(resize, normalize, stats, layout, quantize, to, stack)
     check_sugar(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     request = Request(
         inputs=tuple(inputs),
@@ -122,6 +124,7 @@ def convert(
         keep=tuple(keep or ()),
         policy=policy,
         max_error=max_error,
+        min_sqnr=min_sqnr,
         report=Path(report) if report else None,
         verify=verify,
         on_bad=on_bad,

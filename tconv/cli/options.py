@@ -54,6 +54,20 @@ Layout = Annotated[
     str | None,
     _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES", autocompletion=_AXES),
 ]
+QuantizeTo = Annotated[
+    str | None,
+    _option(
+        STEPS,
+        "To int8, uint8, int4, float8_e4m3fn, nf4 …, with scales beside; 'int4, group=128' and the like.",
+        "--quantize",
+        metavar="DTYPE",
+        autocompletion=complete.words("int8", "uint8", "int4", "uint4", "float8_e4m3fn", "nf4"),
+    ),
+]
+MinSqnr = Annotated[
+    float | None,
+    _option(STEPS, "Tensors of which quantizing leaves a lower SQNR become float16.", "--min-sqnr", metavar="DB"),
+]
 To = Annotated[
     str | None,
     _option(STEPS, "Cast to float32, bfloat16, uint8 …", "--to", metavar="DTYPE", autocompletion=complete.dtypes),

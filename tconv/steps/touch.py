@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tconv.tensor import Step, Stream
 
 
+SETTLED = frozenset(("quantized", "made"))  # attributes of tensors that are what they are to be
+
+
 def on_touched(
     stream: Stream,
     step: Step,
@@ -38,6 +41,7 @@ def on_touched(
     weights = stream.extra.kind == "weights"
     alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
     touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
+    touched -= {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
     if not all_fields:
         touched -= _spared_fields(stream, step)
     for tensor in stream.tensors:
