@@ -27,9 +27,12 @@ class Sugar:
     layout: str | None = None
     to: str | None = None
     stack: bool = False
+    denormalize: str | None = None
 
     def chain(self) -> list[str]:
-        """The steps in their fixed order: resize, scale, normalize, layout (and stack), cast."""
+        """The steps in their fixed order: resize, scale, normalize, layout (and stack), cast; or all of them undone."""
+        if self.denormalize is not None:
+            return ["pictures", f"denormalize({literal(self.denormalize)})", "unstack", "scale(uint8)"]
         steps = []
         if self.resize is not None:
             steps.append(f"resize({literal(self.resize)})")
@@ -51,6 +54,10 @@ class Sugar:
 
     def given(self) -> bool:
         """Whether one of them was; ``stack`` goes with an explicit chain too."""
+        return self.denormalize is not None or self.forward()
+
+    def forward(self) -> bool:
+        """Whether one of those was that make tensors of pictures, not pictures of tensors."""
         return self.normalize or any(text is not None for text in (self.resize, self.stats, self.layout, self.to))
 
 

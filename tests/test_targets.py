@@ -114,8 +114,8 @@ def test_a_file_takes_all_inputs_and_its_suffix_is_the_format(tmp_path: Path) ->
 
 
 def test_a_suffix_of_no_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"out\.png: the suffix '\.png'.*\.npy, \.npz, \.safetensors, \.pt"):
-        shown([source("a.npy", "npy")], "out.png")
+    with pytest.raises(UsageError, match=r"out\.bmp: the suffix '\.bmp'.*\.jpg, \.png, .*\.npy, \.npz, \.safetensors, \.pt"):
+        shown([source("a.npy", "npy")], "out.bmp")
     assert shown([source("a.npy", "npy")], "out.weird", format_name="npy") == ["out.weird"]
 
 
