@@ -221,9 +221,10 @@ def _check(sugar: Sugar, input_layout: str) -> None:
     layout = (sugar.layout or "").upper()
     if "B" in layout and "B" not in input_layout.upper():
         raise UsageError("the axis of a batch is called N", remedy=f"write {layout.replace('B', 'N')}", step="--layout")
-    if sugar.stats and re.fullmatch(r"[-+0-9.,eE ]+", sugar.stats):
-        alone = f"--stats {sugar.stats}"
-        raise UsageError("it takes mean and std", remedy="write MEAN/STD, as in --stats 0.5/0.5", step=alone)
+    for option, stats in (("--stats", sugar.stats), ("--denormalize", sugar.denormalize)):
+        if stats and re.fullmatch(r"[-+0-9.,eE ]+", stats):
+            remedy = f"write MEAN/STD, as in {option} 0.5/0.5"
+            raise UsageError("it takes mean and std", remedy=remedy, step=f"{option} {stats}")
     given = {
         "resize": sugar.resize,
         "normalize": sugar.stats,

@@ -51,7 +51,7 @@ def test_the_examples_of_the_help_are_right(tconv: Tconv) -> None:
     """Every example parses; it fails for the want of its files only."""
     out = tconv("--help").out.replace("\\\n", "")
     examples = re.findall(r"^  (tconv .*?)(?:  +\S.*)?$", out, re.MULTILINE)
-    assert len(examples) == 6
+    assert len(examples) == 7
     for example in examples:
         ran = tconv(*shlex.split(example)[1:])
         assert (ran.code, ran.out) == (1, "")

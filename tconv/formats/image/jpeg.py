@@ -1,4 +1,4 @@
-"""JPEG (ITU-T T.81): a header scan of our own, strict decoding by libjpeg-turbo, and encoding by it."""
+"""JPEG (ITU-T T.81): a header scan of our own, strict decoding by libjpeg-turbo, encoding by Pillow."""
 
 from __future__ import annotations
 
@@ -177,6 +177,6 @@ class JpegWriter(ImageWriter):
         return cls(specs, extra, options.quality or QUALITY)
 
     def encode(self, pixels: Array) -> bytes:
-        space, sampling = ("GRAY", "Gray") if pixels.shape[2] == 1 else ("RGB", "444")
-        data: bytes = simplejpeg.encode_jpeg(pixels, self._quality, space, sampling)
-        return data
+        from tconv.formats.image.pillow import encoded  # simplejpeg has libjpeg compute the DCT fast, and less exactly
+
+        return encoded("JpegImagePlugin", "JPEG", pixels, quality=self._quality, subsampling=0)

@@ -20,6 +20,7 @@ from tconv.formats.image.writer import ImageWriter
 if TYPE_CHECKING:
     from tconv.ops import Array
 
+_LEVEL = 4  # of zlib: half the time that Pillow's own 6 takes, for some two bytes in a hundred more
 _PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))  # Adam7
 
 
@@ -198,14 +199,26 @@ class PngWriter(ImageWriter):
     """Samples as they are: of 8 and 16 bits, and of bool one bit, where True is white, as in Pillow's mode 1."""
 
     title = "PNG"
-    channels: ClassVar = {"uint8": (1, 2, 3, 4), "uint16": (1, 3, 4), "bool": (1,)}
+    channels: ClassVar = {"uint8": (1, 2, 3, 4), "uint16": (1, 2, 3, 4), "bool": (1,)}
     largest = 1_000_000  # what libpng reads unless it is told to read more
 
     def encode(self, pixels: Array) -> bytes:
         if pixels.dtype == np.uint16:
+            if pixels.shape[2] == 2:
+                return _grey_with_opacity(pixels)
             from tconv.formats.image.opencv import encode
 
             return encode(".png", pixels)
         from tconv.formats.image.pillow import encoded
 
-        return encoded("PngImagePlugin", "PNG", pixels)
+        return encoded("PngImagePlugin", "PNG", pixels, compress_level=_LEVEL)
+
+
+def _grey_with_opacity(pixels: Array) -> bytes:
+    """The file of (height, width, 2) of uint16, which neither Pillow nor OpenCV writes."""
+    height, width = pixels.shape[:2]
+    rows = np.zeros((height, 1 + 4 * width), np.uint8)  # each begins with the number of its filter: none
+    rows[:, 1:] = pixels.astype(">u2").view(np.uint8).reshape(height, -1)
+    method = struct.pack(">IIBB3B", width, height, 16, 4, 0, 0, 0)
+    data = _chunk(b"IDAT", zlib.compress(rows.tobytes(), _LEVEL))
+    return b"".join([chunks.SIGNATURE, _chunk(b"IHDR", method), data, _chunk(b"IEND", b"")])

@@ -19,7 +19,7 @@ from tconv.tensor import Extra, ReadOptions, Spec, Writer
 if TYPE_CHECKING:
     from tconv.ops import Array
 
-_SLACK = 1024  # bytes around the pixels
+_SLACK = 2048  # bytes around the pixels, and at the beginning of rows
 _REREAD: Mapping[int, ReadOptions] = {
     1: ReadOptions("gray"), 2: ReadOptions("keep"), 3: ReadOptions("rgb"), 4: ReadOptions("rgba")
 }  # fmt: skip
@@ -49,7 +49,7 @@ class ImageWriter(Writer):
             self._shape = self._checked(self._spec)
         except TconvError as problem:
             raise problem.at(tensor=self._spec.name) from None
-        self.size = self._spec.nbytes * 5 // 4 + self._shape[0] + _SLACK
+        self.size = self._spec.nbytes * 3 // 2 + _SLACK  # LZW makes that of noise
         self.left_out = left_out(extra)
         self.notes = tuple(_dark(self._spec))
         self._fd = -1
