@@ -13,11 +13,14 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 from tests.cli.conftest import Ran
-from tests.formats.image.made import photo
 from tests.shared_data import shared
 
 Tconv = Callable[..., Ran]
 FORWARD = ("--resize", "32x32", "--normalize", "--stats", "imagenet", "--layout", "CHW")
+
+
+def photo(height: int = 24, width: int = 40, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).integers(0, 256, (height, width, 3), np.uint8)
 
 
 def pixels(path: str | Path) -> Any:
