@@ -88,7 +88,7 @@ def _plan_target(
     stream = selection.unshare(_without_idle_promises(_rounding(stream, request)))
     selection.refuse_doubles(stream)
     return [
-        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
+        Planned(path, target, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write))
         for path, part in _parts(request, target, stream)
     ]
 
@@ -215,10 +215,12 @@ def _without_idle_promises(stream: Stream) -> Stream:
     return stream.with_tensors(plain)
 
 
-def left_out(file: Planned) -> list[str]:
+def told(file: Planned) -> list[str]:
+    """What the user should hear of a file: what it cannot hold, and what its writer says."""
+    notes = list(file.writer.notes)
     if not file.writer.left_out:
-        return []
-    return [f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
+        return notes
+    return [*notes, f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
 
 
 def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:

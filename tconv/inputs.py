@@ -85,7 +85,8 @@ def _meant(word: str, words: Sequence[str]) -> str:
     """What a word that names no file may have been meant for."""
     if word in ("imagenet", "clip"):
         return f"statistics are chosen with --stats {word}"
-    if len(words) > 1 and registry.by_suffix(Path(word), output=True) is not None:
+    row = registry.by_suffix(Path(word), output=True) if len(words) > 1 and not re.search(r"[*?[]", word) else None
+    if row is not None and (row.group != "image" or word == words[-1]):
         return f"to write it say -o {word}"
     return ""
 

@@ -23,7 +23,8 @@ from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
 
 if TYPE_CHECKING:
-    from tconv.account import Account
+    from tconv.account import Account, RangeKey
+    from tconv.lost import Lost
     from tconv.tensor import Writer
 
 
@@ -173,7 +174,10 @@ def _verify(planned: Plan, done: Sequence[Planned], staging: Staging, progress: 
     """Make everything once more and compare it with what is in the staged files."""
     from tconv.verify import Comparison
 
-    again = [Comparison([t.spec for t in f.stream.tensors], f.stream.extra, f.target.format, f.path) for f in done]
+    again = [
+        Comparison([t.spec for t in f.stream.tensors], f.stream.extra, f.target.format, f.path, f.writer.rereading)
+        for f in done
+    ]
     outputs = [_output(f, comparison, staging) for f, comparison in zip(done, again, strict=True)]
     progress.begin("verifying", sum(t.spec.nbytes for o in outputs for t in o.tensors), "bytes")
     raise_all(Runner(planned.workers, planned.request.max_memory, progress.advance).run(outputs).failures)
@@ -208,8 +212,14 @@ def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
                 yield str(TconvError(lost.describe(key.src, key.dst), file=file, tensor=name, step=key.step))
         for stated, lost in account.by_range.items():
             if lost:
-                reason = lost.outside(stated.range, stated.dtype)
-                yield str(TconvError(reason, file=file, tensor=name, remedy="say the true range with --range LO,HI"))
+                yield str(_broken(stated, lost).at(file=file, tensor=name))
+
+
+def _broken(stated: RangeKey, lost: Lost) -> TconvError:
+    if stated.step:
+        reason = lost.outside(stated.range, stated.dtype, "the range")
+        return TconvError(reason, step=stated.step, remedy="as pixels they become the nearest in it")
+    return TconvError(lost.outside(stated.range, stated.dtype), remedy="say the true range with --range LO,HI")
 
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:

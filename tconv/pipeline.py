@@ -25,12 +25,15 @@ class Sugar:
     normalize: bool = False
     stats: str | None = None
     layout: str | None = None
-    quantize: str | None = None
     to: str | None = None
     stack: bool = False
+    denormalize: str | None = None
+    quantize: str | None = None
 
     def chain(self) -> list[str]:
-        """The steps in their fixed order: resize, scale, normalize, layout (and stack), quantize, cast."""
+        """The steps in their fixed order: resize, scale, normalize, layout (and stack), quantize, cast; or back."""
+        if self.denormalize is not None:
+            return ["pictures", f"denormalize({literal(self.denormalize)})", "unstack", "scale(uint8)"]
         steps = []
         if self.resize is not None:
             steps.append(f"resize({literal(self.resize)})")
@@ -54,9 +57,12 @@ class Sugar:
 
     def given(self) -> bool:
         """Whether one of them was; ``stack`` goes with an explicit chain too."""
-        return self.normalize or any(
-            text is not None for text in (self.resize, self.stats, self.layout, self.quantize, self.to)
-        )
+        return self.denormalize is not None or self.forward()
+
+    def forward(self) -> bool:
+        """Whether one of those was that make tensors of pictures, not pictures of tensors."""
+        texts = (self.resize, self.stats, self.layout, self.quantize, self.to)
+        return self.normalize or any(text is not None for text in texts)
 
 
 def steps_from_text(texts: Sequence[str]) -> list[Step]:

@@ -9,12 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tconv import registry, selection, targets
+from tconv import pictures, registry, selection, targets
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.evaluate import program
-from tconv.fold import Planned, left_out, names_of, plan_all, read_all
+from tconv.fold import Planned, names_of, plan_all, read_all, told
 from tconv.inputs import Input, find
 from tconv.pipeline import steps_from_text
+from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
 from tconv.sharding import Companion, companions
@@ -81,18 +82,18 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     what they decide is left open, and specs say so in ``attrs["undecided"]``. Raises ``TconvError`` for all that can be
     refused from headers.
     """
-    pack = request.shard_size is not None
-    targets.check_words(request.output, request.format, request.split, pack)
+    form = pictures.form(request)
     if request.resume and request.report:
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     for step in chain:
         _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
     _refuse_idle(request, chain)
+    pictures.refuse_unheld(request, form, chain)
     found = find(request.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
-    streams, failures = read_all(inputs, request, progress)
+    streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
     known |= {Path(e.file): e for e in failures}
     skipped = tuple(known.values())
     if skipped and (request.on_bad == "error" or not streams):
@@ -100,8 +101,8 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     if not streams:
         raise UsageError("there is nothing to convert")
     inputs = [i for i in inputs if i.path in streams]
-    chosen = _choose(request, inputs)
-    steps = _steps(request, inputs, chosen)
+    chosen = _choose(request, inputs, form)
+    steps = _steps(request, inputs, chosen, form)
     files = plan_all(request, chosen, streams, steps, scan)
     if request.resume and not any(target.sharded for target in chosen):
         raise UsageError("--resume goes on with shards, and none are written here", remedy="leave it out")
@@ -112,7 +113,7 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     if request.report:
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
         existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
-    notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
+    notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *told(f)))]
     kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
     if request.skip or kept:
         names = names_of(request, chosen, streams)
@@ -132,7 +133,7 @@ def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, 
     return tuple(found)
 
 
-def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
+def _choose(request: Request, inputs: Sequence[Input], form: Format | None) -> list[Target]:
     """The targets; a default name tells the dtype that it quantizes or casts to."""
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     rounding: list[Any] = [s for s in chain if s.name == "quantize"] or [s for s in chain if s.name == "cast"]
@@ -140,7 +141,7 @@ def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
     return targets.choose(
         inputs,
         request.output,
-        request.format,
+        form.name if form is not None else None,
         tag=rounding[-1].dtype if rounding else "converted" if chain else "",
         extension_dtype=wanted is not None and wanted.is_extension,
         split=request.split,
@@ -148,8 +149,10 @@ def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
     )
 
 
-def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> list[Step]:
-    """The chain, with the stack that the target or the layout implies, and the policy on overflow."""
+def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target], form: Format | None) -> list[Step]:
+    """The chain, with what the target or the layout implies, a stack or pictures one by one, and the policy on
+    overflow.
+    """
     stack = request.sugar.stack or _implies_stack(request, inputs, chosen)
     if request.steps:
         steps = list(request.steps)
@@ -157,6 +160,7 @@ def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) 
             steps += steps_from_text(["stack"])
     else:
         steps = steps_from_text(replace(request.sugar, stack=stack).chain())
+    steps = pictures.one_by_one(steps, request, form, inputs)
     return [_with_exceptions(s, request) for s in steps]
 
 
@@ -164,7 +168,7 @@ def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[T
     """A file that holds a single array takes a folder of images as one; so does a layout with an N in it."""
     images = [i for i in inputs if i.format.group == "image"]
     batched = "N" in (request.sugar.layout or "").upper()
-    single = len(chosen) == 1 and registry.writer(chosen[0].format).single
+    single = len(chosen) == 1 and chosen[0].format.group != "image" and registry.writer(chosen[0].format).single
     several = len(inputs) > 1 or any(i.root for i in images)
     return (bool(images) and batched) or (single and several and not request.split)
 

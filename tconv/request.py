@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from tconv.pipeline import Sugar
-from tconv.tensor import Range, ReadOptions, Step
+from tconv.tensor import Range, ReadOptions, Step, WriteOptions
 
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one."""
+    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one.
+
+    ``own_channels``: pictures that are written as pictures keep their own channels, whatever ``read`` says of them.
+    """
 
     inputs: tuple[str, ...]
     output: str | None = None
@@ -20,6 +23,8 @@ class Request:
     sugar: Sugar = field(default_factory=Sugar)
     steps: tuple[Step, ...] = ()
     read: ReadOptions = field(default_factory=ReadOptions)
+    own_channels: bool = False
+    write: WriteOptions = field(default_factory=WriteOptions)
     range: Range | None = None
     input_layout: str | None = None
     only: tuple[str, ...] = ()

@@ -211,9 +211,12 @@ class Step(ABC):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read, for the formats that have a choice; the defaults are those of the command line."""
+    """How to read, for the formats that have a choice; the defaults are those of the command line.
 
-    channels: Literal["rgb", "bgr", "gray", "rgba", "keep"] = "rgb"
+    ``channels``: "keep" gives a file's own, and so does "own", but RGB for the inks of CMYK.
+    """
+
+    channels: Literal["rgb", "bgr", "gray", "rgba", "keep", "own"] = "rgb"
     alpha: Literal["white", "black", "drop"] = "white"
     palette: Literal["rgb", "index"] = "rgb"
     frames: Literal["first", "all"] = "first"
@@ -221,21 +224,42 @@ class ReadOptions:
     max_pixels: int | None = None
 
 
+@dataclass(frozen=True)
+class WriteOptions:
+    """How to write, for the formats that have a choice. ``quality``: of lossy ones, 1 to 100, None for their own."""
+
+    quality: int | None = None
+
+
 class Writer(ABC):
     """One output file, planned from specs and then filled from any thread in any order.
 
-    The constructor plans: it fixes every byte offset (``size`` is the file's size in bytes, within a few percent
-    where a format cannot tell), lists in ``left_out`` what the format cannot hold, and refuses dtypes and names it
-    cannot write. Nothing is created before ``open``.
+    The constructor plans: it fixes every byte offset (``size`` is the file's size in bytes; until ``commit``, within a
+    few percent where a format cannot tell, and the most it can be where it ``compresses``), lists in ``left_out`` what
+    the format cannot hold, says in ``notes`` what the user should hear, and refuses dtypes and names it cannot write.
+    Nothing is created before ``open``.
     """
 
     size: int
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    compresses: ClassVar[bool] = False
+    lossy: ClassVar[bool] = False  # whether values read back are not quite those that were written
     holds_tree: ClassVar[bool] = False  # whether nested containers and plain values survive
     single: ClassVar[bool] = False  # whether the file holds just one, nameless array
 
     @abstractmethod
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None: ...
+
+    @classmethod
+    def planned(cls, specs: Sequence[Spec], extra: Extra, options: WriteOptions) -> Writer:
+        """The writer with what the user says of how to write, for formats that have a choice to override."""
+        return cls(specs, extra)
+
+    @property
+    def rereading(self) -> ReadOptions:
+        """How the file is to be read so that what was written comes back."""
+        return ReadOptions()
 
     def stored(self, i: int) -> bool:
         """Whether tensor ``i`` has bytes of its own to write; not so for an alias that the format keeps as one."""

@@ -22,16 +22,19 @@ _REMEDY = "nothing was put in place; memory or disk may be faulty: try again, an
 class Comparison(Writer):
     """Takes the values of a file once more, as its writer did, and compares them with those in the file."""
 
-    def __init__(self, specs: Sequence[Spec], extra: Extra, form: Format, target: Path) -> None:
+    def __init__(
+        self, specs: Sequence[Spec], extra: Extra, form: Format, target: Path, how: ReadOptions | None = None
+    ) -> None:
         self.size = 0
         self._specs = specs
         self._format = form
         self._target = target
+        self._how = how or ReadOptions()
         self._written: list[Tensor] = []
 
     def open(self, path: Path) -> None:
         try:
-            stream = registry.reader(self._format)(path, self._specs[0].name, ReadOptions())
+            stream = registry.reader(self._format)(path, self._specs[0].name, self._how)
         except TconvError as problem:
             raise TconvError(
                 f"does not read back: {problem.reason}", file=self._target, tensor=problem.tensor, remedy=_REMEDY
@@ -43,7 +46,8 @@ class Comparison(Writer):
             written = found.get(spec.name)
             if written is None:
                 raise self._differs(spec, "is not there when it is read again")
-            if (written.spec.dtype, written.spec.shape) != (spec.dtype, spec.shape):
+            one_channel = (*spec.shape, 1)  # in which a picture that has none is read
+            if written.spec.dtype != spec.dtype or written.spec.shape not in (spec.shape, one_channel):
                 raise self._differs(spec, f"reads back as {written.spec.dtype} {written.spec.shape}")
             self._written.append(written)
 

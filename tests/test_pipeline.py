@@ -36,7 +36,7 @@ def test_every_step_prints_as_what_it_parses_from(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("nomalize(imagenet)", "no step 'nomalize'; did you mean normalize?"),
+        ("nomalize(imagenet)", "no step 'nomalize'; did you mean normalize or denormalize?"),
         ("normalize(mean=0.5)", "std"),
         ("resize(224, methd=bicubic)", "no parameter 'methd'; did you mean method?"),
         ("resize(224, bicubic, 3)", "it takes 2 values at most (size, method), not 3"),

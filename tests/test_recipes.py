@@ -71,7 +71,7 @@ def test_yaml_entries_may_be_written_in_every_way(tmp_path: Path) -> None:
         ("#" * 2_000_000, "is larger than 1,048,576 bytes"),
         ("version: 2\nsteps: [scale]", "version: this tconv does not know 2"),
         ("version: 1\nsteps: [scale]\nstep: x", "step"),
-        ("version: 1\nsteps: [nomalize]", "did you mean normalize?"),
+        ("version: 1\nsteps: [nomalize]", "did you mean normalize or denormalize?"),
         ("version: 1\nsteps: [{scale: , crop: 3}]", "one step to an entry"),
         ("version: 1\nsteps: 3", "steps"),
         ("- just\n- a list", "is no pipeline"),

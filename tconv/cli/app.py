@@ -93,6 +93,7 @@ def root(
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
     tconv images/ --step 'resize(256) | crop(224) | scale' -o batch.npy
+    tconv batch.npy -o png/ --denormalize imagenet    pictures again
     tconv inspect ckpt.pt                     what is in it, from headers alone
 
     \b

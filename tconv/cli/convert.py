@@ -29,6 +29,7 @@ def convert(
     resize: o.Resize = None,
     normalize: o.Normalize = False,
     stats: o.Stats = None,
+    denormalize: o.Denormalize = None,
     layout: o.Layout = None,
     quantize: o.QuantizeTo = None,
     to: o.To = None,
@@ -58,12 +59,13 @@ def convert(
     stack: o.StackFlag = False,
     split: o.Split = False,
     shard_size: o.ShardSize = None,
+    quality: o.Quality = None,
     force: o.Force = False,
     resume: o.Resume = False,
     report: o.Report = None,
     verify: o.Verify = False,
-    channels: o.Channels = "rgb",
-    alpha: o.Alpha = "white",
+    channels: o.Channels = None,
+    alpha: o.Alpha = None,
     palette: o.Palette = "rgb",
     frames: o.Frames = "first",
     no_exif: o.NoExif = False,
@@ -84,6 +86,7 @@ def convert(
     tconv llama/ --bf16 -o out/            a Hugging Face folder, shard by shard
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
+    tconv batch.npy -o png/ --denormalize imagenet    pictures again
 
     A Hugging Face folder (*.index.json and its shards) goes to a folder: shard by shard, or packed by --shard-size,
     with a fresh index and a copy of what else is in it (configuration, tokenizer); other weights stay behind. -o FILE
@@ -97,11 +100,11 @@ def convert(
     from tconv.cli import console, values
     from tconv.pipeline import Sugar
     from tconv.request import Request
-    from tconv.tensor import ReadOptions
+    from tconv.tensor import ReadOptions, WriteOptions
 
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = _one_dtype([to, *(name for name, on in flags.items() if on)])
-    sugar = Sugar(resize, normalize, stats, layout, quantize, to, stack)
+    sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize)
     check_sugar(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     request = Request(
         inputs=tuple(inputs),
@@ -109,7 +112,9 @@ def convert(
         format=format_,
         sugar=sugar,
         steps=explicit(step or [], pipeline, sugar),
-        read=ReadOptions(channels, alpha, palette, frames, not no_exif, max_pixels),
+        read=ReadOptions(channels or "rgb", alpha or "white", palette, frames, not no_exif, max_pixels),
+        own_channels=channels is None and alpha is None,
+        write=WriteOptions(quality),
         range=values.interval(range_) if range_ is not None else None,
         input_layout=values.axes(input_layout) if input_layout is not None else None,
         only=tuple(only or ()),
@@ -202,6 +207,7 @@ def _one_dtype(named: list[str | None]) -> str | None:
 _OPTIONS = {  # for each step that an option stands for, the option and how it is written
     "resize": ("--resize", "--resize 224 for the shorter side, --resize 256x192 for height x width"),
     "normalize": ("--stats", "--stats imagenet, --stats 0.5/0.5 (MEAN/STD), --stats 0.4,0.5,0.6/0.2,0.2,0.2"),
+    "denormalize": ("--denormalize", "--denormalize imagenet, --denormalize 0.5/0.5 (MEAN/STD), --denormalize none"),
     "permute": ("--layout", "--layout CHW, --layout NCHW; by numbers it is --step 'permute(2, 0, 1)'"),
 }
 
@@ -210,13 +216,24 @@ def check_sugar(sugar: Sugar, input_layout: str) -> None:
     """Refuse options that stand for wrong steps, in the words of the options."""
     from tconv.pipeline import steps_from_text
 
+    if sugar.denormalize is not None and (sugar.forward() or sugar.stack):
+        raise UsageError(
+            "--denormalize is the way back, and cannot be mixed with the options that make tensors of pictures",
+            remedy="leave one of the two out; any order of steps can be written with --step",
+        )
     layout = (sugar.layout or "").upper()
     if "B" in layout and "B" not in input_layout.upper():
         raise UsageError("the axis of a batch is called N", remedy=f"write {layout.replace('B', 'N')}", step="--layout")
-    if sugar.stats and re.fullmatch(r"[-+0-9.,eE ]+", sugar.stats):
-        alone = f"--stats {sugar.stats}"
-        raise UsageError("it takes mean and std", remedy="write MEAN/STD, as in --stats 0.5/0.5", step=alone)
-    given = {"resize": sugar.resize, "normalize": sugar.stats, "permute": sugar.layout}
+    for option, stats in (("--stats", sugar.stats), ("--denormalize", sugar.denormalize)):
+        if stats and re.fullmatch(r"[-+0-9.,eE ]+", stats):
+            remedy = f"write MEAN/STD, as in {option} 0.5/0.5"
+            raise UsageError("it takes mean and std", remedy=remedy, step=f"{option} {stats}")
+    given = {
+        "resize": sugar.resize,
+        "normalize": sugar.stats,
+        "denormalize": sugar.denormalize,
+        "permute": sugar.layout,
+    }
     for text in sugar.chain():
         name = text.partition("(")[0]
         try:

@@ -50,6 +50,16 @@ Stats = Annotated[
         autocompletion=complete.stats,
     ),
 ]
+Denormalize = Annotated[
+    str | None,
+    _option(
+        STEPS,
+        "The way back, to pictures: STATS as above, or none for values in 0…1.",
+        "--denormalize",
+        metavar="STATS",
+        autocompletion=complete.stats,
+    ),
+]
 Layout = Annotated[
     str | None,
     _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES", autocompletion=_AXES),
@@ -142,10 +152,20 @@ Out = Annotated[
 ]
 FormatName = Annotated[
     str | None,
-    _option(OUTPUT, "npy, npz, safetensors or pt.", "--format", metavar="NAME", autocompletion=complete.formats),
+    _option(
+        OUTPUT,
+        "npy, npz, safetensors, pt; png, jpeg, webp, tiff.",
+        "--format",
+        metavar="NAME",
+        autocompletion=complete.formats,
+    ),
 ]
 StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
 Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
+Quality = Annotated[
+    int | None,
+    _option(OUTPUT, "Of JPEG, 1 to 100 (95).", "--quality", metavar="N", callback=values.whole(1, 100)),
+]
 ShardSize = Annotated[
     str | None,
     _option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
@@ -159,11 +179,20 @@ Report = Annotated[
 Verify = Annotated[bool, _flag(OUTPUT, "Read again what was written, and compare.", "--verify")]
 
 Channels = Annotated[
-    Literal["rgb", "bgr", "gray", "rgba", "keep"],
-    _choice(IMAGES, "Channels of the result (rgb).", "--channels", "rgb", "bgr", "gray", "rgba", "keep"),
+    Literal["rgb", "bgr", "gray", "rgba", "keep"] | None,
+    _choice(
+        IMAGES,
+        "Channels of the result (rgb; where pictures are written, keep).",
+        "--channels",
+        "rgb",
+        "bgr",
+        "gray",
+        "rgba",
+        "keep",
+    ),
 ]
 Alpha = Annotated[
-    Literal["white", "black", "drop"],
+    Literal["white", "black", "drop"] | None,
     _choice(IMAGES, "Blend over white (default) or black, or drop.", "--alpha", "white", "black", "drop"),
 ]
 Palette = Annotated[

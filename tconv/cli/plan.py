@@ -21,14 +21,16 @@ def lines(plan: Plan) -> Iterator[str]:
     yield f"steps: {' | '.join(map(str, plan.steps)) or 'none, a change of format'}"
     for file in plan.files:
         yield ""
-        yield f"{_shown(file)} ({file.target.format.title}, {human(file.writer.size)})"
+        most = "at most " if file.writer.compresses else ""
+        yield f"{_shown(file)} ({file.target.format.title}, {most}{human(file.writer.size)})"
         yield from (f"  {line}" for line in _tensors(file))
     yield from _companions(plan)
     yield ""
-    exact = f" ({plan.size:,} bytes)" if plan.size >= 1000 else ""
+    most = "at most " if any(file.writer.compresses for file in plan.files) else ""
+    exact = f" ({plan.size:,} bytes)" if plan.size >= 1000 and not most else ""
     count = len(plan.files) + len(plan.companions)
     yield (
-        f"total: {human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
+        f"total: {most}{human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
         f"peak memory for values about {human(plan.peak_memory)} with {plan.workers} workers"
     )
 

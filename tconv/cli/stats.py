@@ -133,7 +133,7 @@ def stats(
         inputs=tuple(inputs),
         sugar=sugar,
         steps=explicit(step or [], pipeline, sugar),
-        read=ReadOptions(channels, alpha, frames=frames, exif=not no_exif, max_pixels=max_pixels),
+        read=ReadOptions(channels or "rgb", alpha or "white", frames=frames, exif=not no_exif, max_pixels=max_pixels),
         range=values.interval(range_) if range_ is not None else None,
         input_layout=values.axes(input_layout) if input_layout is not None else None,
         only=tuple(only or ()),

@@ -91,13 +91,13 @@ class Normalize(Step):
         if self.stats is not None and spec.attrs.get("channels") == "BGR":
             mean, std = mean[::-1], std[::-1]
         target = spec.dtype if spec.dtype.is_float else dtype("float32")
-        axis = _channel_axis(spec, len(mean)) if len(mean) > 1 else None
+        axis = channel_axis(spec, len(mean)) if len(mean) > 1 else None
         return tensor.then(Standardize(dtype=target, axis=axis, mean=mean, std=std, step=str(self)))
 
     def __str__(self) -> str:
         if self.stats is not None:
-            return f"normalize({self.stats})"
-        return f"normalize(mean={_text(self.mean)}, std={_text(self.std)})"
+            return f"{self.name}({self.stats})"
+        return f"{self.name}(mean={_text(self.mean)}, std={_text(self.std)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +136,7 @@ def _refuse_unscaled(stats: str, tensor: Tensor) -> None:
     )
 
 
-def _channel_axis(spec: Spec, count: int) -> int:
+def channel_axis(spec: Spec, count: int) -> int:
     axis = spec.axis("C")
     if axis is None:
         raise TconvError(

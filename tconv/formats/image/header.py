@@ -18,6 +18,7 @@ COLOURS = {"gray": 1, "rgb": 3, "palette": 3, "cmyk": 4}
 BOOL, UINT8, UINT16 = DTYPES["bool"], DTYPES["uint8"], DTYPES["uint16"]
 
 Colour = Literal["gray", "rgb", "palette", "cmyk"]
+FAITHFUL = ("keep", "own")  # which --channels leave the pixels as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +71,11 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
         _check_index(header)
         return Spec(name, UINT8, shape, axes)  # no range: indices are no intensities that could be scaled
     _check_blend(header, options)
-    dtype = UINT8 if header.dtype is BOOL and options.channels != "keep" else header.dtype
-    opacity = options.channels == "rgba" or (options.channels == "keep" and header.alpha)
+    dtype = UINT8 if header.dtype is BOOL and options.channels not in FAITHFUL else header.dtype
+    opacity = options.channels == "rgba" or (options.channels in FAITHFUL and header.alpha)
     attrs: Mapping[str, object] = {"alpha": True} if opacity else NO_ATTRS
+    if options.channels == "keep" and header.colour == "cmyk":
+        attrs = {"inks": True}
     if options.channels == "bgr":
         attrs = {"channels": "BGR"}
     shape = (*shape, _channels(header, options))
@@ -80,9 +83,9 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
 
 
 def _channels(header: Header, options: ReadOptions) -> int:
-    if options.channels == "keep":
+    if options.channels == "keep" or (options.channels == "own" and header.colour != "cmyk"):
         return COLOURS[header.colour] + header.alpha
-    return {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4}[options.channels]
+    return {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4, "own": 3}[options.channels]
 
 
 def _range(dtype: DType, white: int | None) -> Range | None:
@@ -112,7 +115,7 @@ def _check_index(header: Header) -> None:
 
 
 def _check_blend(header: Header, options: ReadOptions) -> None:
-    blended = options.channels not in ("keep", "rgba") and options.alpha != "drop"
+    blended = options.channels not in (*FAITHFUL, "rgba") and options.alpha != "drop"
     if header.alpha and header.white is None and blended:
         raise TconvError(
             f"its alpha cannot be blended, as nobody knows which {header.dtype} is opaque",
