@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import registry, selection, sharding, targets
+from tconv import batches, beside, registry, selection, sharding, targets
 from tconv.errors import TconvError, TconvErrors, raise_all
 from tconv.inputs import Input
 from tconv.ops import Promise
@@ -87,14 +87,21 @@ def _plan_target(
     selection.refuse_doubles(stream)
     stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
-    for step in steps:
-        stream = _apply(_called(step, stem), stream, scan)
-    stream = selection.unshare(_without_idle_promises(stream))
-    selection.refuse_doubles(stream)
+    made = _chained(request, [_called(step, stem) for step in steps], stream, scan)
+    owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
-        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
-        for path, part in _parts(request, target, stream)
+        Planned(path, own, part, kind([t.spec for t in part.tensors], part.extra))
+        for own, whole in zip(owners, made, strict=True)
+        for path, part in _parts(request, own, _finished(whole, own))
     ]
+
+
+def _finished(stream: Stream, target: Target) -> Stream:
+    """What is left to be done when the chain is through."""
+    stream = selection.unshare(_without_idle_promises(stream))
+    stream = _with_tensors_beside(stream, target)
+    selection.refuse_doubles(stream)
+    return stream
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -118,15 +125,39 @@ def _called(step: Step, name: str) -> Step:
     return changed
 
 
-def _apply(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+def _chained(request: Request, steps: Sequence[Step], stream: Stream, scan: Scan | None) -> list[Stream]:
+    """The stream through every step: one, or of those batches into which the first step that gathers divides it."""
+    streams, size = [stream], request.batch_size
+    for step in steps:
+        if step.gathers and size is not None:
+            streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
+        streams = _apply(step, streams, scan)
+    return streams
+
+
+def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
+    """One step on each of several streams; what depends on values is settled for all of them together."""
+    made: list[Stream] = []
+    problems: list[TconvError] = []
+    notes: tuple[str, ...] = ()
     try:
-        if not step.needs_scan or scan is None:
-            return step.apply(stream)
-        fitted, notes = step.fit(stream, scan)
-        made = fitted.apply(stream)
-        return made.with_tensors(made.tensors, *notes)
+        if step.needs_scan and scan is not None:
+            step, notes = step.fit(_together(streams), scan)
     except TconvError as problem:
         raise problem.at(step=str(step)) from None
+    for stream in streams:
+        try:
+            made.append(step.apply(stream))
+        except TconvErrors as several:
+            problems += several.at(step=str(step)).problems
+        except TconvError as problem:
+            problems.append(problem.at(step=str(step)))
+    raise_all(problems)
+    return [made[0].with_tensors(made[0].tensors, *notes), *made[1:]]
+
+
+def _together(streams: Sequence[Stream]) -> Stream:
+    return streams[0].with_tensors([tensor for stream in streams for tensor in stream.tensors])
 
 
 def _select(request: Request, stream: Stream, target: Target) -> Stream:
@@ -186,6 +217,18 @@ def _without_idle_promises(stream: Stream) -> Stream:
         for t, alone in zip(stream.tensors, idle, strict=True)
     ]
     return stream.with_tensors(plain)
+
+
+def _with_tensors_beside(stream: Stream, target: Target) -> Stream:
+    """What steps tell of pictures goes with them, where there is a place for it."""
+    if target.split or not registry.writer(target.format).single:
+        return beside.with_tensors_beside(stream)
+    suffix = target.format.suffixes[0]
+    notes = [
+        f"{name}: left out, as {suffix} holds one array; .npz or .safetensors hold both"
+        for name in beside.names_beside(stream)
+    ]
+    return stream.with_tensors(stream.tensors, *notes)
 
 
 def left_out(file: Planned) -> list[str]:

@@ -27,12 +27,15 @@ class Sugar:
     layout: str | None = None
     to: str | None = None
     stack: bool = False
+    pad: str | None = None
 
     def chain(self) -> list[str]:
-        """The steps in their fixed order: resize, scale, normalize, layout (and stack), cast."""
+        """The steps in their fixed order: resize, pad, scale, normalize, layout (and stack), cast."""
         steps = []
         if self.resize is not None:
             steps.append(f"resize({literal(self.resize)})")
+        if self.pad is not None:
+            steps.append("pad" if self.pad == "0" else f"pad(fill={literal(self.pad)})")
         if self.normalize:
             steps.append("scale")
         if self.stats is not None:
@@ -51,7 +54,9 @@ class Sugar:
 
     def given(self) -> bool:
         """Whether one of them was; ``stack`` goes with an explicit chain too."""
-        return self.normalize or any(text is not None for text in (self.resize, self.stats, self.layout, self.to))
+        return self.normalize or any(
+            text is not None for text in (self.resize, self.pad, self.stats, self.layout, self.to)
+        )
 
 
 def steps_from_text(texts: Sequence[str]) -> list[Step]:

@@ -178,6 +178,8 @@ class Step(ABC):
     name: ClassVar[str]
     usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
+    # Whether it looks at tensors together: at all of them, or with --batch-size at those of one batch.
+    gathers: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, stream: Stream) -> Stream: ...
