@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from typer.core import TyperCommand
@@ -65,7 +66,7 @@ def _completed(params: Iterable[Any], args: list[str]) -> list[str]:
     """
     optional = {name for param in params if str(param.metavar).startswith("[") for name in param.opts}
     made: list[str] = []
-    for word, after in zip(args, [*args[1:], ""], strict=True):
+    for word, after in zip_longest(args, args[1:], fillvalue=""):
         made += [word, "0"] if word in optional and not _NUMBER.fullmatch(after) else [word]
     return made
 
