@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import batches, beside, registry, selection, sharding, targets
-from tconv.errors import TconvError, TconvErrors, raise_all
+from tconv.errors import Problems, TconvError, raise_all
 from tconv.inputs import Input
 from tconv.ops import Promise
 from tconv.request import Progress, Request
@@ -59,18 +59,14 @@ def plan_all(
     scan: Scan | None,
 ) -> list[Planned]:
     files: list[Planned] = []
-    problems: list[TconvError] = []
-    remedies: list[str] = []
+    problems = Problems()
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
             files += _plan_target(request, target, streams, steps, scan)
-        except TconvErrors as several:
-            problems += several.at(file=alone).problems
-            remedies.append(several.remedy)
         except TconvError as problem:
-            problems.append(problem.at(file=alone))
-    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
+            problems.add(problem.at(file=alone))
+    problems.raise_all()
     return files
 
 
@@ -137,9 +133,7 @@ def _chained(request: Request, steps: Sequence[Step], stream: Stream, scan: Scan
 
 def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
     """One step on each of several streams; what depends on values is settled for all of them together."""
-    made: list[Stream] = []
-    problems: list[TconvError] = []
-    notes: tuple[str, ...] = ()
+    made, problems, notes = list[Stream](), Problems(), tuple[str, ...]()
     try:
         if step.needs_scan and scan is not None:
             step, notes = step.fit(_together(streams), scan)
@@ -148,11 +142,9 @@ def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Str
     for stream in streams:
         try:
             made.append(step.apply(stream))
-        except TconvErrors as several:
-            problems += several.at(step=str(step)).problems
         except TconvError as problem:
-            problems.append(problem.at(step=str(step)))
-    raise_all(problems)
+            problems.add(problem.at(step=str(step)))
+    problems.raise_all()
     return [made[0].with_tensors(made[0].tensors, *notes), *made[1:]]
 
 

@@ -196,6 +196,15 @@ def test_unequal_shapes_in_a_batch_are_refused_before_any_work_naming_two(tconv:
     assert "--resize HxW or --pad makes the sizes equal" in ran.err
 
 
+def test_what_values_decide_is_decided_of_all_batches_before_anything_is_written(tconv: Tconv) -> None:
+    for n, value in enumerate((1.0, 2.0, 1e6)):
+        np.save(f"{n}.npy", np.array([value]))
+    before = names()
+    ran = tconv("0.npy", "1.npy", "2.npy", "--half", "--on-overflow", "keep", "--batch-size", "1", "-o", "x.npz")
+    assert (ran.code, ran.out, names()) == (1, "", before)
+    assert "a stack has one dtype, so no part of it can stay as it is; 1 of 1 values overflow float16" in ran.err
+
+
 def test_weights_are_no_batches(tconv: Tconv) -> None:
     save_file({"w": np.zeros((2, 2), np.float32), "v": np.zeros((2, 2), np.float32)}, "m.safetensors")
     ran = tconv("m.safetensors", "--half", "--batch-size", "1", "-o", "x.npz")
