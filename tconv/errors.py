@@ -109,6 +109,26 @@ def raise_all(problems: Sequence[TconvError], *, remedy: str = "") -> None:
     raise TconvErrors(problems, remedy=remedy)
 
 
+class Problems:
+    """What is wrong in several places, one or several things in each, to be told together."""
+
+    def __init__(self) -> None:
+        self._problems: list[TconvError] = []
+        self._remedies: list[str] = []
+
+    def add(self, problem: TconvError) -> None:
+        """One place's, which may be several."""
+        if isinstance(problem, TconvErrors):
+            self._problems += problem.problems
+            self._remedies += filter(None, [problem.remedy])
+        else:
+            self._problems.append(problem)
+
+    def raise_all(self) -> None:
+        """As ``raise_all`` does."""
+        raise_all(self._problems, remedy="; ".join(dict.fromkeys(self._remedies)))
+
+
 def printable(text: str) -> str:
     """Text from a file made safe for a terminal: control characters and lone surrogates are escaped."""
     if text.isprintable():

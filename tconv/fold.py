@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import registry, selection, sharding, targets
-from tconv.errors import TconvError, TconvErrors, raise_all
+from tconv import batches, beside, registry, selection, sharding, targets
+from tconv.errors import Problems, TconvError, raise_all
 from tconv.inputs import Input
 from tconv.ops import Elementwise, Op, Promise
 from tconv.request import Progress, Request
@@ -59,18 +59,14 @@ def plan_all(
     scan: Scan | None,
 ) -> list[Planned]:
     files: list[Planned] = []
-    problems: list[TconvError] = []
-    remedies: list[str] = []
+    problems = Problems()
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
             files += _plan_target(request, target, streams, steps, scan)
-        except TconvErrors as several:
-            problems += several.at(file=alone).problems
-            remedies.append(several.remedy)
         except TconvError as problem:
-            problems.append(problem.at(file=alone))
-    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
+            problems.add(problem.at(file=alone))
+    problems.raise_all()
     return files
 
 
@@ -83,22 +79,20 @@ def _plan_target(
     stream = _declared_by(request, stream)
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
-    for step in steps:
-        stream = _apply(_called(step, stem), stream, scan)
-    stream = selection.unshare(_without_idle_promises(_rounding(stream, request)))
-    selection.refuse_doubles(stream)
+    made = _chained(request, [_called(step, stem) for step in steps], stream, scan)
+    owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
-        Planned(path, target, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write))
-        for path, part in _parts(request, target, stream)
+        Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write))
+        for own, whole in zip(owners, made, strict=True)
+        for path, part in _parts(request, own, _finished(_rounding(whole, request), own))
     ]
 
 
 def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
     stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
-    for step in steps:
-        stream = _apply(step, stream, None)
-    return _without_idle_promises(stream)
+    (made,) = _chained(request, steps, stream, None)
+    return _without_idle_promises(made)
 
 
 def _declared_by(request: Request, stream: Stream) -> Stream:
@@ -108,6 +102,14 @@ def _declared_by(request: Request, stream: Stream) -> Stream:
     if not stream.tensors:
         raise TconvError("there is no tensor in it")
     return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
+
+
+def _finished(stream: Stream, target: Target) -> Stream:
+    """What is left to be done when the chain is through."""
+    stream = selection.unshare(_without_idle_promises(stream))
+    stream = _with_tensors_beside(stream, target)
+    selection.refuse_doubles(stream)
+    return stream
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -131,15 +133,35 @@ def _called(step: Step, name: str) -> Step:
     return changed
 
 
-def _apply(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+def _chained(request: Request, steps: Sequence[Step], stream: Stream, scan: Scan | None) -> list[Stream]:
+    """The stream through every step: one, or of those batches into which the first step that gathers divides it."""
+    streams, size = [stream], request.batch_size
+    for step in steps:
+        if step.gathers and size is not None:
+            streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
+        streams = _apply(step, streams, scan)
+    return streams
+
+
+def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
+    """One step on each of several streams; what depends on values is settled for all of them together."""
+    made, problems, notes = list[Stream](), Problems(), tuple[str, ...]()
     try:
-        if not step.needs_scan or scan is None:
-            return step.apply(stream)
-        fitted, notes = step.fit(stream, scan)
-        made = fitted.apply(stream)
-        return made.with_tensors(made.tensors, *notes)
+        if step.needs_scan and scan is not None:
+            step, notes = step.fit(_together(streams), scan)
     except TconvError as problem:
         raise problem.at(step=str(step)) from None
+    for stream in streams:
+        try:
+            made.append(step.apply(stream))
+        except TconvError as problem:
+            problems.add(problem.at(step=str(step)))
+    problems.raise_all()
+    return [made[0].with_tensors(made[0].tensors, *notes), *made[1:]]
+
+
+def _together(streams: Sequence[Stream]) -> Stream:
+    return streams[0].with_tensors([tensor for stream in streams for tensor in stream.tensors])
 
 
 def _select(request: Request, stream: Stream, target: Target) -> Stream:
@@ -213,6 +235,18 @@ def _without_idle_promises(stream: Stream) -> Stream:
         for t, alone in zip(stream.tensors, idle, strict=True)
     ]
     return stream.with_tensors(plain)
+
+
+def _with_tensors_beside(stream: Stream, target: Target) -> Stream:
+    """What steps tell of pictures goes with them, where there is a place for it."""
+    if target.split or not registry.writer(target.format).single:
+        return beside.with_tensors_beside(stream)
+    suffix = target.format.suffixes[0]
+    notes = [
+        f"{name}: left out, as {suffix} holds one array; .npz or .safetensors hold both"
+        for name in beside.names_beside(stream)
+    ]
+    return stream.with_tensors(stream.tensors, *notes)
 
 
 def told(file: Planned) -> list[str]:

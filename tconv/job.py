@@ -77,7 +77,7 @@ def _attempt(
             ledgers = _ledgers(planned, staging, resumable, note)
             check_space(_missing(planned, ledgers))
             outcome = _fill(planned, staging, ledgers, progress)
-        shared = any(len(planned.files[n].target.inputs) > 1 for n in outcome.unfinished)
+        shared = any(t.batched or len(t.inputs) > 1 for t in (planned.files[n].target for n in outcome.unfinished))
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)
         raise_all(_refusals(planned, outcome.lost))

@@ -29,14 +29,17 @@ class Sugar:
     stack: bool = False
     denormalize: str | None = None
     quantize: str | None = None
+    pad: str | None = None
 
     def chain(self) -> list[str]:
-        """The steps in their fixed order: resize, scale, normalize, layout (and stack), quantize, cast; or back."""
+        """The steps in their fixed order: resize, pad, scale, normalize, layout and stack, quantize, cast; or back."""
         if self.denormalize is not None:
             return ["pictures", f"denormalize({literal(self.denormalize)})", "unstack", "scale(uint8)"]
         steps = []
         if self.resize is not None:
             steps.append(f"resize({literal(self.resize)})")
+        if self.pad is not None:
+            steps.append("pad" if self.pad == "0" else f"pad(fill={literal(self.pad)})")
         if self.normalize:
             steps.append("scale")
         if self.stats is not None:
@@ -61,7 +64,7 @@ class Sugar:
 
     def forward(self) -> bool:
         """Whether one of those was that make tensors of pictures, not pictures of tensors."""
-        texts = (self.resize, self.stats, self.layout, self.quantize, self.to)
+        texts = (self.resize, self.pad, self.stats, self.layout, self.quantize, self.to)
         return self.normalize or any(text is not None for text in texts)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tconv import pictures, registry, selection, targets
+from tconv import batches, pictures, registry, selection, targets
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, names_of, plan_all, read_all, told
@@ -83,6 +83,9 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     refused from headers.
     """
     form = pictures.form(request)
+    batches.check_options(
+        request.batch_size, request.drop_last, split=request.split, pack=request.shard_size is not None
+    )
     if request.resume and request.report:
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
@@ -103,6 +106,7 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     inputs = [i for i in inputs if i.path in streams]
     chosen = _choose(request, inputs, form)
     steps = _steps(request, inputs, chosen, form)
+    _refuse_idle_padding(request, steps, chosen)
     files = plan_all(request, chosen, streams, steps, scan)
     if request.resume and not any(target.sharded for target in chosen):
         raise UsageError("--resume goes on with shards, and none are written here", remedy="leave it out")
@@ -110,10 +114,13 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     outputs: list[Planned | Companion] = [*files, *beside]
     places = [(f.path, f.target.inputs) for f in outputs]
     existing = targets.check(places)
+    earlier = batches.from_earlier(f.target for f in files)
+    existing += earlier
     if request.report:
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
         existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *told(f)))]
+    notes += map(str, earlier) if request.force else ()
     kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
     if request.skip or kept:
         names = names_of(request, chosen, streams)
@@ -146,6 +153,7 @@ def _choose(request: Request, inputs: Sequence[Input], form: Format | None) -> l
         extension_dtype=wanted is not None and wanted.is_extension,
         split=request.split,
         pack=request.shard_size is not None,
+        batch=request.batch_size is not None,
     )
 
 
@@ -153,7 +161,8 @@ def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target], 
     """The chain, with what the target or the layout implies, a stack or pictures one by one, and the policy on
     overflow.
     """
-    stack = request.sugar.stack or _implies_stack(request, inputs, chosen)
+    grouped = request.batch_size is not None or request.sugar.pad is not None
+    stack = request.sugar.stack or grouped or _implies_stack(request, inputs, chosen)
     if request.steps:
         steps = list(request.steps)
         if stack and not any(s.name == "stack" for s in steps):
@@ -171,6 +180,16 @@ def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[T
     single = len(chosen) == 1 and chosen[0].format.group != "image" and registry.writer(chosen[0].format).single
     several = len(inputs) > 1 or any(i.root for i in images)
     return (bool(images) and batched) or (single and several and not request.split)
+
+
+def _refuse_idle_padding(request: Request, steps: Sequence[Step], chosen: Sequence[Target]) -> None:
+    """Refuse to make pictures as large as the largest where each goes by itself."""
+    alone = len(chosen) > 1 and all(len(t.inputs) == 1 and t.inputs[0].format.group == "image" for t in chosen)
+    if alone and any(getattr(step, "to_largest", False) for step in steps):
+        raise UsageError(
+            "pad makes the pictures of one file equal, and here each has a file of its own",
+            remedy="--batch-size N puts several into each file, --step 'pad(HxW)' says the size",
+        )
 
 
 def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:

@@ -35,6 +35,8 @@ class Request:
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
     shard_size: int | None = None
+    batch_size: int | None = None
+    drop_last: bool = False
     on_overflow: str | None = None
     keep: tuple[str, ...] = ()
     policy: str | None = None

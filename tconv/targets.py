@@ -21,7 +21,8 @@ class Target:
     """A file to write from ``inputs``. ``root``: the folder it appears in; ``shown``: what stdout says of it.
 
     ``split``: ``path`` is a folder that gets one file for each tensor. ``sharded``: it is a folder that gets the shards
-    of the one input, their index, and what that input carries.
+    of the one input, their index, and what that input carries. ``batched``: it is one of
+    several files into which what was stacked is divided, all of them or none.
     """
 
     path: Path
@@ -31,6 +32,7 @@ class Target:
     inputs: tuple[Input, ...]
     split: bool = False
     sharded: bool = False
+    batched: bool = False
 
 
 def choose(
@@ -41,18 +43,23 @@ def choose(
     extension_dtype: bool = False,
     split: bool = False,
     pack: bool = False,
+    batch: bool = False,
 ) -> list[Target]:
     """A target for every input, several inputs to a target where they belong together.
 
     ``tag`` goes into default names ("float16" for a cast to it, empty where no dtype changes); ``extension_dtype``
     says that NumPy lacks that dtype, so that an array's default format is safetensors. ``pack``: every input is written
-    in shards, not only what is read in shards.
+    in shards, not only what is read in shards. ``batch``: a folder gets all inputs together, for ``batches`` to divide.
     """
     row = check_words(output, format_name, split, pack)
     if output is None:
         return _beside(inputs, row, tag, extension_dtype)
     place = Path(output)
-    if row is None or _is_folder(output) or split or pack:
+    if batch and is_folder(output):
+        kept = row or _kept(inputs[0])
+        root = _resolved(place)
+        return [Target(root / f"batch{kept.suffixes[0]}", root, output, kept, tuple(inputs))]
+    if row is None or is_folder(output) or split or pack:
         return _in_folder(inputs, place, row, output, split, pack)
     path = _resolved(place)
     return [Target(path, path.parent, output, row, tuple(inputs))]
@@ -69,7 +76,7 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
         if pack:
             raise UsageError("--shard-size writes a folder", remedy="say where with -o DIR/")
         return row
-    if _is_folder(output):
+    if is_folder(output):
         return row or _named_like(Path(output).name)
     if (split or pack) and registry.by_suffix(Path(output), output=True):
         option = "--split" if split else "--shard-size"
@@ -90,7 +97,8 @@ def _named_like(folder: str) -> Format | None:
     return next(named, None)
 
 
-def _is_folder(output: str) -> bool:
+def is_folder(output: str) -> bool:
+    """Whether that word, of -o, names a folder."""
     return output.endswith("/") or Path(output).is_dir()
 
 

@@ -191,6 +191,8 @@ class Step(ABC):
     usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
     rounds: ClassVar[bool] = False  # whether its results are rounded to a dtype, which they may overflow
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
+    # Whether it looks at tensors together: at all of them, or with --batch-size at those of one batch.
+    gathers: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, stream: Stream) -> Stream: ...

@@ -27,6 +27,7 @@ SKIPPED = 3  # the exit code when inputs were left out, as asked
 def convert(
     inputs: o.Inputs,
     resize: o.Resize = None,
+    pad: o.Pad = None,
     normalize: o.Normalize = False,
     stats: o.Stats = None,
     denormalize: o.Denormalize = None,
@@ -57,6 +58,8 @@ def convert(
     output: o.Out = None,
     format_: o.FormatName = None,
     stack: o.StackFlag = False,
+    batch_size: o.BatchSize = None,
+    drop_last: o.DropLast = False,
     split: o.Split = False,
     shard_size: o.ShardSize = None,
     quality: o.Quality = None,
@@ -104,7 +107,7 @@ def convert(
 
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = _one_dtype([to, *(name for name, on in flags.items() if on)])
-    sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize)
+    sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize, pad)
     check_sugar(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     request = Request(
         inputs=tuple(inputs),
@@ -125,6 +128,8 @@ def convert(
         strip_prefix=tuple(strip_prefix or ()),
         split=split,
         shard_size=values.size(shard_size, "--shard-size", "5GB") if shard_size is not None else None,
+        batch_size=batch_size,
+        drop_last=drop_last,
         on_overflow=on_overflow,
         keep=tuple(keep or ()),
         policy=policy,
@@ -206,6 +211,7 @@ def _one_dtype(named: list[str | None]) -> str | None:
 
 _OPTIONS = {  # for each step that an option stands for, the option and how it is written
     "resize": ("--resize", "--resize 224 for the shorter side, --resize 256x192 for height x width"),
+    "pad": ("--pad", "--pad for black, --pad 114 for grey"),
     "normalize": ("--stats", "--stats imagenet, --stats 0.5/0.5 (MEAN/STD), --stats 0.4,0.5,0.6/0.2,0.2,0.2"),
     "denormalize": ("--denormalize", "--denormalize imagenet, --denormalize 0.5/0.5 (MEAN/STD), --denormalize none"),
     "permute": ("--layout", "--layout CHW, --layout NCHW; by numbers it is --step 'permute(2, 0, 1)'"),
@@ -230,6 +236,7 @@ def check_sugar(sugar: Sugar, input_layout: str) -> None:
             raise UsageError("it takes mean and std", remedy=remedy, step=f"{option} {stats}")
     given = {
         "resize": sugar.resize,
+        "pad": sugar.pad,
         "normalize": sugar.stats,
         "denormalize": sugar.denormalize,
         "permute": sugar.layout,

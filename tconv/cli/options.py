@@ -39,6 +39,10 @@ Inputs = Annotated[
 Resize = Annotated[
     str | None, _option(STEPS, "Shorter side N, or HxW; antialiased, bilinear.", "--resize", metavar="SIZE")
 ]
+Pad = Annotated[
+    str | None,
+    _option(STEPS, "To the largest, with VALUE (0), and a mask beside; stacks.", "--pad", metavar="[VALUE]"),
+]
 Normalize = Annotated[bool, _flag(STEPS, "Scale the known range of the values to 0…1.", "--normalize")]
 Stats = Annotated[
     str | None,
@@ -161,6 +165,17 @@ FormatName = Annotated[
     ),
 ]
 StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
+BatchSize = Annotated[
+    int | None,
+    _option(
+        OUTPUT,
+        "Stacked, N to a file: PATH-00000.npy …",
+        "--batch-size",
+        metavar="N",
+        callback=values.whole(1, 10**9),
+    ),
+]
+DropLast = Annotated[bool, _flag(OUTPUT, "No last batch that is smaller.", "--drop-last")]
 Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
 Quality = Annotated[
     int | None,

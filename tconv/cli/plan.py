@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tconv.beside import MADE
 from tconv.cli.console import human
 from tconv.cli.table import table
 from tconv.parts import Parts
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 def lines(plan: Plan) -> Iterator[str]:
     yield f"steps: {' | '.join(map(str, plan.steps)) or 'none, a change of format'}"
+    yield from _batches(plan)
     for file in plan.files:
         yield ""
         most = "at most " if file.writer.compresses else ""
@@ -33,6 +35,15 @@ def lines(plan: Plan) -> Iterator[str]:
         f"total: {most}{human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
         f"peak memory for values about {human(plan.peak_memory)} with {plan.workers} workers"
     )
+
+
+def _batches(plan: Plan) -> Iterator[str]:
+    """How many there are, and which are smaller."""
+    size = plan.request.batch_size
+    if size is not None:
+        counts = [(file, file.stream.tensors[0].spec.shape[0]) for file in plan.files]
+        smaller = [f"{_shown(file)} has {count}" for file, count in counts if count < size]
+        yield f"batches of {size:,}: {', '.join([f'{len(counts):,} in all', *smaller])}"
 
 
 def _companions(plan: Plan) -> Iterator[str]:
@@ -67,8 +78,10 @@ def _tensors(file: Planned) -> Iterator[str]:
 
 
 def _before(tensor: Tensor) -> str:
-    """What a tensor is in its file; a stack is in several."""
+    """What a tensor is in its file; a stack is in several, and some are in none."""
     source = tensor.source
+    if MADE in tensor.spec.attrs:
+        return f"made by {tensor.spec.attrs[MADE]}"
     if isinstance(source, Parts):
         return f"{len(source.parts):,} stacked"
     return f"{source.dtype} {shape(source.shape)}"

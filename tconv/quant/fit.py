@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -23,26 +24,47 @@ MOST_SEARCHES = 1 << 16  # channels of a tensor for which ranges are searched
 
 @dataclass(frozen=True)
 class Calibration:
-    """How ranges are found. ``pooled``: all tensors share the numbers, which are for all of a tensor then."""
+    """How ranges are found."""
 
     method: Method = "minmax"
     percentile: float = 99.9
-    pooled: bool = False
 
 
-def fit(tensors: Sequence[Tensor], ops: Sequence[Quantize], scan: Scan, how: Calibration) -> list[Numbers]:
-    """The numbers for each tensor, which its op is to quantize.
+def fit(
+    tensors: Sequence[Tensor], ops: Sequence[Quantize], pools: Sequence[str], scan: Scan, how: Calibration
+) -> list[Numbers]:
+    """The numbers for each tensor, which its op is to quantize; those of one pool share them.
 
     Raises ``TconvError``, naming all of them, for tensors that hold NaN or infinities.
     """
     shares = [channels(t.spec, op.axis, op.group) for t, op in zip(tensors, ops, strict=True)]
-    bounds = _extremes(tensors, shares, scan)
-    if how.pooled:
-        low, high = min(low[0] for low, _ in bounds), max(high[0] for _, high in bounds)
-        bounds = [(np.array([low]), np.array([high]))] * len(tensors)
+    _refuse_unlike(tensors, shares, pools)
+    bounds = _pooled(_extremes(tensors, shares, scan), pools)
     if how.method != "minmax":
-        bounds = _searched(tensors, ops, shares, bounds, scan, how)
+        bounds = _searched(tensors, ops, shares, pools, bounds, scan, how)
     return [_numbers(op, low, high) for op, (low, high) in zip(ops, bounds, strict=True)]
+
+
+def _refuse_unlike(tensors: Sequence[Tensor], shares: Sequence[Channels], pools: Sequence[str]) -> None:
+    first: dict[str, tuple[Tensor, int]] = {}
+    for tensor, share, pool in zip(tensors, shares, pools, strict=True):
+        other, number = first.setdefault(pool, (tensor, share.number))
+        if number != share.number:
+            raise TconvError(
+                f"{share.number} channels, and {other.spec.name} has {number}: they cannot share scales",
+                remedy="take one scale for all (axis=None)",
+                file=tensor.source.path,
+                tensor=tensor.spec.name,
+            )
+
+
+def _pooled(bounds: Sequence[tuple[Array, Array]], pools: Sequence[str]) -> list[tuple[Array, Array]]:
+    """The bounds of all of a pool, for each of it."""
+    wide: dict[str, tuple[Array, Array]] = {}
+    for pool, (low, high) in zip(pools, bounds, strict=True):
+        known = wide.get(pool, (low, high))
+        wide[pool] = np.minimum(known[0], low), np.maximum(known[1], high)
+    return [wide[pool] for pool in pools]
 
 
 def _extremes(tensors: Sequence[Tensor], shares: Sequence[Channels], scan: Scan) -> list[tuple[Array, Array]]:
@@ -66,6 +88,7 @@ def _searched(
     tensors: Sequence[Tensor],
     ops: Sequence[Quantize],
     shares: Sequence[Channels],
+    pools: Sequence[str],
     bounds: Sequence[tuple[Array, Array]],
     scan: Scan,
     how: Calibration,
@@ -74,20 +97,20 @@ def _searched(
     raise_all(
         [_too_many(t, one, how.method) for t, one in zip(tensors, shares, strict=True) if one.number > MOST_SEARCHES]
     )
-    if how.pooled:
-        total = sum(t.spec.size for t in tensors)
-        found = [Histograms(tensors[0].spec.dtype, shares[0], *bounds[0], total)] * len(tensors)
-    else:
-        parts = zip(tensors, shares, bounds, strict=True)
-        found = [Histograms(t.spec.dtype, one, *b, t.spec.size) for t, one, b in parts]
-    scan.values(tensors, lambda i, lo, x: found[i].update(lo, x))
-    made: dict[int, tuple[Array, Array]] = {}
-    for op, histograms, one in zip(ops, found, shares, strict=True):
-        if id(histograms) not in made:
-            ranges = [search(how.method, histograms.of(c), op.grid, how.percentile) for c in range(one.number)]
+    sizes = Counter[str]()
+    for tensor, pool in zip(tensors, pools, strict=True):
+        sizes[pool] += tensor.spec.size
+    found: dict[str, Histograms] = {}
+    for pool, share, ends in zip(pools, shares, bounds, strict=True):
+        found.setdefault(pool, Histograms(share.number, *ends, sizes[pool]))
+    scan.values(tensors, lambda i, lo, x: found[pools[i]].update(lo, x, tensors[i].spec.dtype, shares[i]))
+    made: dict[str, tuple[Array, Array]] = {}
+    for pool, op, share in zip(pools, ops, shares, strict=True):
+        if pool not in made:
+            ranges = [search(how.method, found[pool].of(c), op.grid, how.percentile) for c in range(share.number)]
             low, high = np.array(ranges, np.float64).reshape(-1, 2).T
-            made[id(histograms)] = low, high
-    return [made[id(histograms)] for histograms in found]
+            made[pool] = low, high
+    return [made[pool] for pool in pools]
 
 
 def _too_many(tensor: Tensor, one: Channels, method: str) -> TconvError:

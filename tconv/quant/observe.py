@@ -102,18 +102,18 @@ class Histograms:
     ``FEW`` (``size`` tells), else in bins of equal width, of which the middle stands for all in it.
     """
 
-    def __init__(self, dtype: DType, how: Channels, low: Array, high: Array, size: int) -> None:
-        self._dtype, self._how, self._low, self._high = dtype, how, low, high
+    def __init__(self, channels: int, low: Array, high: Array, size: int) -> None:
+        self._low, self._high = low, high
         self._lock = threading.Lock()
         self._few: list[tuple[slice, Array]] | None = [] if size <= FEW else None
-        self._bins = FINE if how.number == 1 else BINS
-        self._counts = None if self._few is not None else np.zeros((how.number, self._bins), np.int64)
+        self._bins = FINE if channels == 1 else BINS
+        self._counts = None if self._few is not None else np.zeros((channels, self._bins), np.int64)
 
-    def update(self, lo: int, x: Array) -> None:
-        """Add the flat, finite values from element ``lo`` on."""
-        plain, dtype = held(x, self._dtype)
+    def update(self, lo: int, x: Array, dtype: DType, how: Channels) -> None:
+        """Add the flat, finite values from element ``lo`` on of a tensor of ``dtype``."""
+        plain, dtype = held(x, dtype)
         wide = widened(plain, dtype) if dtype.is_float else plain
-        for which, rows in blocks(lo, wide, self._how):
+        for which, rows in blocks(lo, wide, how):
             if self._few is not None:
                 with self._lock:
                     self._few.append((which, rows.astype(np.float64)))

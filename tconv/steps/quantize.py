@@ -86,16 +86,14 @@ class Quant(Step):
 
     def fit(self, stream: Stream, scan: Scan) -> tuple[Quant, tuple[str, ...]]:
         """With the numbers that the values call for, and without the tensors that fall short of ``min_sqnr``."""
-        asked = [
-            (before, op)
-            for before, made in zip(stream.tensors, self._put(stream).tensors, strict=True)
-            if (op := self._op(made))
-        ]
+        pairs = zip(stream.tensors, self._put(stream).tensors, strict=True)
+        asked = [(before, op) for before, made in pairs if (op := self._op(made))]
         tensors, ops = [t for t, _ in asked], [op for _, op in asked]
-        pooled = stream.extra.kind == "data" and all(
-            t.spec.axes and op.axis is None and op.group is None for t, op in asked
-        )
-        found = fit(tensors, ops, scan, Calibration(self.calibrate, self.percentile, pooled))  # type: ignore[arg-type]  # checked
+        # Pictures are samples of one input, and so are batches of them, which are called alike.
+        pictures = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
+        pools = ["" if pictures else t.spec.name for t in tensors]
+        how = Calibration(self.calibrate, self.percentile)  # type: ignore[arg-type]  # checked
+        found = fit(tensors, ops, pools, scan, how)
         decided = dict(zip((t.spec.name for t in tensors), found, strict=True))
         settled = Settled(**{f: getattr(self, f) for f in _FIELDS}, decided=decided)
         notes = _few(tensors) if self.calibrate != "minmax" and stream.extra.kind == "data" else []

@@ -25,6 +25,7 @@ class Stack(Step):
 
     name: ClassVar[str] = "stack"
     usage: ClassVar[str] = "stack, stack(into=batch)"
+    gathers: ClassVar[bool] = True
 
     into: str = "stack"
 
@@ -89,7 +90,7 @@ def _differ(a: Tensor, b: Tensor) -> TconvError:
     if _channels(a.spec) != _channels(b.spec):
         ways.append("--channels rgb makes the channels equal")
     elif a.spec.shape != b.spec.shape:
-        ways.append("--resize HxW makes the sizes equal")
+        ways.append("--resize HxW or --pad makes the sizes equal")
     ways.append("into a .safetensors without --stack and without an N in the layout each goes as it is")
     return TconvError(
         f"one array holds equals only, but {a.spec.name} is {_describe(a.spec)} and "

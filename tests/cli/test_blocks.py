@@ -40,12 +40,13 @@ def test_steps_tell_parameters_meaning_words_examples_and_the_dtypes(
     assert [h.partition("(")[0] for h in headings(out)] == [*sorted(STEPS), "dtypes"]
     resize = out[out.index("\nresize(") : out.index("\n\nscale(")].strip()
     assert resize.splitlines() == [
-        "resize(size, method=bilinear)",
+        "resize(size, method=bilinear, aspect=…, max_size=…)",
         "    Pictures of another size, antialiased, bit for bit as Pillow's Image.resize.",
         "    resize(224) makes the shorter side 224 and keeps the aspect, resize(256x192) is height × width",
         "    exactly.",
         "    method: bilinear, bicubic, lanczos, box, nearest",
-        "    for example resize(224), resize(256x192, method=bicubic)",
+        "    aspect: contain, cover",
+        "    for example resize(224), resize(256x192, method=bicubic), resize(640, aspect=contain)",
     ]
     assert "float16 (half, fp16, f16); " in " ".join(out.split())
     assert "int4 (i4)" in out
