@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import registry, selection, sharding, targets
-from tconv.errors import TconvError, TconvErrors, raise_all
+from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.inputs import Input
 from tconv.ops import Promise
 from tconv.request import Progress, Request
@@ -57,21 +57,51 @@ def plan_all(
     streams: dict[Path, Stream],
     steps: Sequence[Step],
     scan: Scan | None,
-) -> list[Planned]:
+    *,
+    blame: bool,
+) -> tuple[list[Planned], dict[Path, TconvError]]:
+    """The files of all targets, and, if there is to be ``blame``, the inputs without which the others could be made.
+
+    Raises ``TconvError`` for everything else that is refused, all of it together. A target of which the patterns leave
+    nothing is left out, if any other is there.
+    """
     files: list[Planned] = []
     problems: list[TconvError] = []
     remedies: list[str] = []
+    refused: dict[Path, TconvError] = {}
+    empty: list[TconvError] = []
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
             files += _plan_target(request, target, streams, steps, scan)
-        except TconvErrors as several:
-            problems += several.at(file=alone).problems
-            remedies.append(several.remedy)
+        except selection.NothingLeft as nothing:
+            empty.append(nothing.at(file=alone))
         except TconvError as problem:
-            problems.append(problem.at(file=alone))
+            problem.at(file=alone)
+            if blame and (blamed := _blamed(problem, target)):
+                refused |= blamed
+                continue
+            problems += problem.problems if isinstance(problem, TconvErrors) else [problem]
+            remedies.append(problem.remedy if isinstance(problem, TconvErrors) else "")
     raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
-    return files
+    raise_all(empty if not (files or refused) else [])
+    return files, refused
+
+
+def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
+    """The inputs without which the target could be made; none if it is nobody's fault, or that of the command.
+
+    Pictures of unequal shapes, say, do not go into one array: no one of them is bad for that.
+    """
+    each = problem.each()
+    if any(isinstance(one, UsageError) for one in each):
+        return {}
+    if len(target.inputs) == 1:
+        return {target.inputs[0].path: problem}
+    inputs = {one.path for one in target.inputs}
+    if not all(one.by_itself and Path(one.file) in inputs for one in each):
+        return {}
+    return {Path(one.file): one for one in reversed(each)}
 
 
 def _plan_target(
@@ -159,17 +189,20 @@ def _declare(stream: Stream, request: Request) -> Stream:
     """What the user says of the values that no header told: their range, and the axes of arrays."""
     if request.range is None and request.input_layout is None:
         return stream
-    return stream.with_tensors([_declared(t, request) for t in stream.tensors])
+    made, problems = list[Tensor](), list[TconvError]()
+    for tensor in stream.tensors:
+        try:
+            made.append(_declared(tensor, request))
+        except TconvError as problem:
+            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, by_itself=True))
+    raise_all(problems)
+    return stream.with_tensors(made)
 
 
 def _declared(tensor: Tensor, request: Request) -> Tensor:
     spec, layout = tensor.spec, (request.input_layout or "").upper()
     if layout and len(layout) != len(spec.shape):
-        raise TconvError(
-            f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}",
-            tensor=spec.name,
-            file=tensor.source.path,
-        )
+        raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
     tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
     if request.range is None or spec.dtype.kind == "complex":
         return tensor

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tconv import registry, selection, targets
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, left_out, names_of, plan_all, read_all
-from tconv.inputs import Input, find
+from tconv.inputs import Found, Input, find, natural
 from tconv.pipeline import steps_from_text
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
 from tconv.sharding import Companion, companions
 from tconv.targets import Target
-from tconv.tensor import Scan, Step
+from tconv.tensor import Scan, Step, Stream
 
 SKIP_REMEDY = "--on-bad skip leaves bad files out"
 
@@ -74,6 +74,18 @@ def workers_for(request: Request) -> int:
     return request.workers or default_workers()
 
 
+def refuse_bad(problems: Sequence[TconvError], remedy: str = SKIP_REMEDY) -> None:
+    """Raise what is wrong with bad inputs, if there are any: each by its name, in the order of the inputs."""
+    remedies = dict.fromkeys([p.remedy for p in problems if isinstance(p, TconvErrors)] + [remedy])
+    every = [one for problem in in_order(problems) for one in problem.each()]
+    raise_all(every, remedy="; ".join(filter(None, remedies)), every=True)
+
+
+def in_order(problems: Iterable[TconvError]) -> list[TconvError]:
+    """Problems in the natural order of their files: they were found in that of threads and phases."""
+    return sorted(problems, key=lambda problem: natural(Path(problem.file)))
+
+
 def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan: Scan | None = None) -> Plan:
     """Fold the steps over the specs of every input and plan the outputs.
 
@@ -81,6 +93,14 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     what they decide is left open, and specs say so in ``attrs["undecided"]``. Raises ``TconvError`` for all that can be
     refused from headers.
     """
+    drafted = draft(request, progress, bad, scan)
+    if request.on_bad == "error":
+        refuse_bad(drafted.skipped)
+    return drafted
+
+
+def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], scan: Scan | None = None) -> Plan:
+    """``plan``, but for the judgement on bad inputs: they are left out, asked or not, for the caller to refuse."""
     pack = request.shard_size is not None
     targets.check_words(request.output, request.format, request.split, pack)
     if request.resume and request.report:
@@ -95,15 +115,39 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     inputs = [i for i in found.inputs if i.path not in known]
     streams, failures = read_all(inputs, request, progress)
     known |= {Path(e.file): e for e in failures}
-    skipped = tuple(known.values())
-    if skipped and (request.on_bad == "error" or not streams):
-        raise_all(skipped, remedy=SKIP_REMEDY if streams else "")
     if not streams:
+        refuse_bad(list(known.values()), remedy="")
         raise UsageError("there is nothing to convert")
-    inputs = [i for i in inputs if i.path in streams]
-    chosen = _choose(request, inputs)
-    steps = _steps(request, inputs, chosen)
-    files = plan_all(request, chosen, streams, steps, scan)
+    try:
+        return _drafted(request, found, streams, known, scan)
+    except TconvError as problem:
+        told = {id(one) for bad_input in known.values() for one in bad_input.each()}
+        alone = not told or told.issuperset(map(id, problem.each()))
+        if alone or (request.on_bad == "skip" and not isinstance(problem, selection.NothingLeft)):
+            raise
+        refuse_bad([*known.values(), problem], SKIP_REMEDY if request.on_bad == "error" else "")
+        raise
+
+
+def _drafted(
+    request: Request, found: Found, streams: dict[Path, Stream], bad: dict[Path, TconvError], scan: Scan | None
+) -> Plan:
+    """The plan for the inputs that can be read; ``bad`` gets those that steps refuse, unless nothing else is bad and
+    that is an error.
+    """
+    refused = dict[Path, TconvError]()
+    while True:
+        bad |= refused
+        inputs = [i for i in found.inputs if i.path in streams and i.path not in bad]
+        if not inputs:
+            refuse_bad(list(bad.values()), remedy="")
+        chosen = _choose(request, inputs)
+        steps = _steps(request, found, chosen)
+        blame = request.on_bad == "skip" or bool(bad)
+        files, refused = plan_all(request, chosen, streams, steps, scan, blame=blame)
+        if not refused:
+            break
+    skipped = tuple(in_order(bad.values()))
     if request.resume and not any(target.sharded for target in chosen):
         raise UsageError("--resume goes on with shards, and none are written here", remedy="leave it out")
     beside = _companions(request, files)
@@ -149,9 +193,9 @@ def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
     )
 
 
-def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> list[Step]:
+def _steps(request: Request, found: Found, chosen: Sequence[Target]) -> list[Step]:
     """The chain, with the stack that the target or the layout implies, and the policy on overflow."""
-    stack = request.sugar.stack or _implies_stack(request, inputs, chosen)
+    stack = request.sugar.stack or _implies_stack(request, found, chosen)
     if request.steps:
         steps = list(request.steps)
         if stack and not any(s.name == "stack" for s in steps):
@@ -161,12 +205,15 @@ def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) 
     return [_with_exceptions(s, request) for s in steps]
 
 
-def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> bool:
-    """A file that holds a single array takes a folder of images as one; so does a layout with an N in it."""
-    images = [i for i in inputs if i.format.group == "image"]
+def _implies_stack(request: Request, found: Found, chosen: Sequence[Target]) -> bool:
+    """A file that holds a single array takes a folder of images as one; so does a layout with an N in it.
+
+    Inputs that are skipped count: what is left of several has the axis N, if it is but one.
+    """
+    images = [i for i in found.inputs if i.format.group == "image"]
     batched = "N" in (request.sugar.layout or "").upper()
     single = len(chosen) == 1 and registry.writer(chosen[0].format).single
-    several = len(inputs) > 1 or any(i.root for i in images)
+    several = len(found.inputs) + len(found.failures) > 1 or any(i.root for i in images)
     return (bool(images) and batched) or (single and several and not request.split)
 
 

@@ -15,6 +15,11 @@ from tconv.ops import CastTo, Promise
 from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import refs, training_keys
 
+
+class NothingLeft(TconvError):  # noqa: N818  # a refusal by kind: where other files have something left, it is none
+    """The patterns leave no tensor of a file."""
+
+
 MODEL_KEYS = ("state_dict", "model_state_dict", "model")
 
 
@@ -101,7 +106,7 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
     ]
     if not tensors:
         given = " and ".join(option for option, patterns in (("--only", only), ("--skip", skip)) if patterns)
-        raise TconvError(
+        raise NothingLeft(
             f"no tensor is left by {given}", remedy=f"names here are {first_few(t.spec.name for t in stream.tensors)}"
         )
     kept = {t.spec.name for t in tensors}

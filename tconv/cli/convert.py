@@ -141,7 +141,7 @@ def _run(request: Request, terminal: Console) -> int:
     with progress(terminal) as shown:
         result = run(request, shown, terminal.note, lambda planned: _tell(planned, terminal))
     for problem in result.skipped:
-        terminal.note(f"skipped: {problem}")
+        terminal.each(f"skipped: {problem}")
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
     return SKIPPED if result.skipped else 0
 
@@ -179,7 +179,7 @@ def _dry_run(request: Request, terminal: Console) -> int:
     for text in _idle_options(planned):
         terminal.note(text)
     for problem in planned.skipped:
-        terminal.note(f"skipped: {problem}")
+        terminal.each(f"skipped: {problem}")
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines(planned)))
     raise_all(planned.in_the_way)  # what a run would say first
     return SKIPPED if planned.skipped else 0

@@ -64,6 +64,7 @@ def on_each(stream: Stream, step: Step, change: Callable[[Tensor], Tensor]) -> S
         try:
             changed.append(change(tensor))
         except TconvError as problem:  # collecting them is the point
-            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step)))
+            found = problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step), by_itself=True)
+            problems.append(found)
     raise_all(problems)
     return stream.with_tensors(changed)

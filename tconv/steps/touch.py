@@ -45,7 +45,8 @@ def on_touched(
         try:
             made.append(change(tensor) if name in touched else tensor)
         except TconvError as problem:
-            problems.append(problem.at(file=tensor.source.path, tensor=name, step=str(step)))
+            found = problem.at(file=tensor.source.path, tensor=name, step=str(step), by_itself=True)
+            problems.append(found)
     raise_all(problems)
     if not touched:
         raise _nothing(stream, step)
