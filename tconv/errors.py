@@ -79,7 +79,7 @@ class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named 
     def __init__(self, problems: Sequence[TconvError], *, remedy: str = "", every: bool = False) -> None:
         super().__init__(f"{len(problems)} problems", remedy=remedy)
         self.problems = list(problems)
-        self.most = len(problems) if every else SHOWN
+        self._every = every
         self.exit_code = max((p.exit_code for p in problems), default=1)
 
     def at(self, *, file: str | Path = "", tensor: str = "", step: str = "", by_itself: bool = False) -> TconvErrors:
@@ -95,8 +95,9 @@ class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named 
         groups: dict[tuple[str, ...], list[TconvError]] = {}
         for problem in self.problems:
             groups.setdefault((problem.step, problem.reason, problem.remedy), []).append(problem)
-        lines = [line for group in list(groups.values())[: self.most] for line in _folded(group, self.most)]
-        rest = [p for group in list(groups.values())[self.most :] for p in group]
+        most = len(groups) if self._every else SHOWN
+        lines = [line for group in list(groups.values())[:most] for line in _folded(group, self._every)]
+        rest = [p for group in list(groups.values())[most:] for p in group]
         if rest:
             lines.append(f"… and {len(rest)} more")
         if self.remedy:
@@ -104,11 +105,12 @@ class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named 
         return "\n".join(lines)
 
 
-def _folded(alike: Sequence[TconvError], most: int) -> list[str]:
+def _folded(alike: Sequence[TconvError], every: bool) -> list[str]:
     """Problems that differ in their places only: the first few in full, of the others where they are."""
     lines = [str(p) for p in alike[:ALIKE]]
     rest = [p.place() for p in alike[ALIKE:]]
     if rest:
+        most = len(rest) if every else SHOWN
         more = f" and {len(rest) - most} more" if len(rest) > most else ""
         lines.append(f"… and likewise {', '.join(rest[:most])}{more}")
     return lines

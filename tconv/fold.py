@@ -9,6 +9,8 @@ from pathlib import Path
 from tconv import registry, selection, sharding, targets
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.inputs import Input
+from tconv.labels import Labelling
+from tconv.memory import ArraySource
 from tconv.ops import Promise
 from tconv.request import Progress, Request
 from tconv.targets import Target
@@ -25,12 +27,14 @@ class Planned:
     writer: Writer
 
     def sources(self) -> Iterator[Path]:
-        """The files that it is made of: its inputs, and of a sharded one the shards that its tensors are in."""
+        """The files that it is made of: its inputs, the shards that its tensors are in, the file of its labels."""
         for one in self.target.inputs:
             yield one.path
             if one.format.name == "index":
                 shards = (tensor.spec.attrs.get("shard") for tensor in self.stream.tensors)
                 yield from (one.path.with_name(shard) for shard in dict.fromkeys(shards) if shard)
+        made_of = [t.source.path for t in self.stream.tensors if isinstance(t.source, ArraySource)]
+        yield from (path for path in made_of if path.is_file())
 
 
 def read_all(
@@ -57,6 +61,7 @@ def plan_all(
     streams: dict[Path, Stream],
     steps: Sequence[Step],
     scan: Scan | None,
+    labelling: Labelling | None,
     *,
     blame: bool,
 ) -> tuple[list[Planned], dict[Path, TconvError]]:
@@ -73,7 +78,7 @@ def plan_all(
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
-            files += _plan_target(request, target, streams, steps, scan)
+            files += _plan_target(request, target, streams, steps, scan, labelling)
         except selection.NothingLeft as nothing:
             empty.append(nothing.at(file=alone))
         except TconvError as problem:
@@ -105,9 +110,17 @@ def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
 
 
 def _plan_target(
-    request: Request, target: Target, streams: dict[Path, Stream], steps: Sequence[Step], scan: Scan | None
+    request: Request,
+    target: Target,
+    streams: dict[Path, Stream],
+    steps: Sequence[Step],
+    scan: Scan | None,
+    labelling: Labelling | None,
 ) -> list[Planned]:
-    """The stream of one target through every step, and the file (or, split, the files) that it fills."""
+    """The stream of one target through every step, and the file (or, split, the files) that it fills.
+
+    Labels come after the steps, which never see them, and of each file by what is in it.
+    """
     kind = registry.writer(target.format)
     stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
     stream = selection.matching(stream, request.only, request.skip)
@@ -121,10 +134,8 @@ def _plan_target(
         stream = _apply(_called(step, stem), stream, scan)
     stream = selection.unshare(_without_idle_promises(stream))
     selection.refuse_doubles(stream)
-    return [
-        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
-        for path, part in _parts(request, target, stream)
-    ]
+    parts = [(p, labelling.beside(part) if labelling else part) for p, part in _parts(request, target, stream)]
+    return [Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra)) for path, part in parts]
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -134,7 +145,7 @@ def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[P
             yield target.path / name, shard
     elif target.split:
         for tensor in stream.tensors:
-            alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
+            alone = Stream((tensor,), replace(stream.extra, tree=None, texts={}), stream.notes)
             yield targets.below(target, tensor.spec.name), alone
     else:
         yield target.path, stream
@@ -175,6 +186,7 @@ def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
         return parts[0][1]
     tensors = tuple(t for _, stream in parts for t in stream.tensors)
     notes = tuple(n for _, stream in parts for n in stream.notes)
+    notes += tuple(f"{one.path}: left out: {name}" for one, stream in parts for name in stream.extra.texts)
     others = tuple(o for _, stream in parts for o in stream.others)
     kinds = {stream.extra.kind: one.path for one, stream in parts}
     if len(kinds) > 1:
@@ -201,6 +213,8 @@ def _declare(stream: Stream, request: Request) -> Stream:
 
 def _declared(tensor: Tensor, request: Request) -> Tensor:
     spec, layout = tensor.spec, (request.input_layout or "").upper()
+    if spec.attrs.get("label"):
+        return tensor
     if layout and len(layout) != len(spec.shape):
         raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
     tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
@@ -233,5 +247,5 @@ def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Str
     for target in chosen:
         for one in target.inputs:
             stream = _select(request, streams[one.path], target)
-            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others]
+            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others] + [*stream.extra.texts]
     return names

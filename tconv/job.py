@@ -70,7 +70,8 @@ def _attempt(
 
     planned = draft(request, progress, bad, scan)
     if planned.skipped and request.on_bad == "error":
-        tensors = [t for f in planned.files for t in f.stream.tensors]
+        unread = not all(problem.by_itself for problem in planned.skipped)
+        tensors = [t for f in planned.files for t in f.stream.tensors] if unread else []
         refuse_bad([*planned.skipped, *undecodable(tensors, workers, request.max_memory, progress)])
     for text in planned.notes if not bad else ():
         note(text)

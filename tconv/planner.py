@@ -9,15 +9,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tconv import registry, selection, targets
+from tconv import labels, registry, selection, sharding, targets
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, left_out, names_of, plan_all, read_all
 from tconv.inputs import Found, Input, find, natural
+from tconv.labels import Labelling
 from tconv.pipeline import steps_from_text
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
-from tconv.sharding import Companion, companions
+from tconv.sharding import Companion
 from tconv.targets import Target
 from tconv.tensor import Scan, Step, Stream
 
@@ -110,7 +111,7 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
         _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
     if not any(step.name == "cast" for step in chain):
         _refuse_idle(request)
-    found = find(request.inputs)
+    found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
     streams, failures = read_all(inputs, request, progress)
@@ -118,8 +119,11 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     if not streams:
         refuse_bad(list(known.values()), remedy="")
         raise UsageError("there is nothing to convert")
+    labelling = _labelling(request, found)
+    if labelling is not None and labelling.stray is not None:
+        known[labelling.origin] = labelling.stray
     try:
-        return _drafted(request, found, streams, known, scan)
+        return _drafted(request, found, streams, known, labelling, scan)
     except TconvError as problem:
         told = {id(one) for bad_input in known.values() for one in bad_input.each()}
         alone = not told or told.issuperset(map(id, problem.each()))
@@ -130,7 +134,12 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
 
 
 def _drafted(
-    request: Request, found: Found, streams: dict[Path, Stream], bad: dict[Path, TconvError], scan: Scan | None
+    request: Request,
+    found: Found,
+    streams: dict[Path, Stream],
+    bad: dict[Path, TconvError],
+    labelling: Labelling | None,
+    scan: Scan | None,
 ) -> Plan:
     """The plan for the inputs that can be read; ``bad`` gets those that steps refuse, unless nothing else is bad and
     that is an error.
@@ -141,30 +150,65 @@ def _drafted(
         inputs = [i for i in found.inputs if i.path in streams and i.path not in bad]
         if not inputs:
             refuse_bad(list(bad.values()), remedy="")
+        if labelling is not None and request.labels in ("auto", "folders"):
+            inputs = labels.in_order(inputs)
         chosen = _choose(request, inputs)
         steps = _steps(request, found, chosen)
+        beside, told = _fitting(request, labelling, chosen)
         blame = request.on_bad == "skip" or bool(bad)
-        files, refused = plan_all(request, chosen, streams, steps, scan, blame=blame)
+        files, refused = plan_all(request, chosen, streams, steps, scan, beside, blame=blame)
         if not refused:
             break
     skipped = tuple(in_order(bad.values()))
     if request.resume and not any(target.sharded for target in chosen):
         raise UsageError("--resume goes on with shards, and none are written here", remedy="leave it out")
-    beside = _companions(request, files)
-    outputs: list[Planned | Companion] = [*files, *beside]
+    companions = _companions(request, files)
+    outputs: list[Planned | Companion] = [*files, *companions]
     places = [(f.path, f.target.inputs) for f in outputs]
     existing = targets.check(places)
     if request.report:
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
+        read += [request.labels] if isinstance(request.labels, Path) else []
         existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
-    notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
+    notes = [*found.notes, *told, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
     kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
     if request.skip or kept:
         names = names_of(request, chosen, streams)
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
-    return Plan(request, tuple(steps), tuple(files), beside, tuple(dict.fromkeys(notes)), skipped, in_the_way)
+    return Plan(request, tuple(steps), tuple(files), companions, tuple(dict.fromkeys(notes)), skipped, in_the_way)
+
+
+def _labelling(request: Request, found: Found) -> Labelling | None:
+    """The labels of all images, where they are asked for, or where class folders speak for themselves."""
+    if isinstance(request.labels, Path):
+        return labels.from_file(request.labels, found, [Path(w) for w in request.inputs if Path(w).is_dir()])
+    wanted = request.labels == "folders" or (request.labels == "auto" and labels.are_class_folders(found))
+    return labels.from_folders(found) if wanted else None
+
+
+def _fitting(
+    request: Request, labelling: Labelling | None, chosen: Sequence[Target]
+) -> tuple[Labelling | None, tuple[str, ...]]:
+    """The labels if the output has a place for them, and what the user should hear. Refused if asked for in vain."""
+    if labelling is None:
+        return None, ()
+    apart = len(chosen) > 1 or chosen[0].split or chosen[0].sharded
+    single = registry.writer(chosen[0].format).single
+    if not apart and not single:
+        unasked = request.labels == "auto" and labelling.classes is not None
+        told = f"{labelling.origin}: its folders are labels: {selection.first_few(labelling.classes or ())}"
+        return labelling, (*((f"{told}; --no-labels leaves them out",) if unasked else ()), *labelling.notes)
+    why = "labels go into one file with their images" if apart else "this format holds a single array, and no labels"
+    if request.labels != "auto":
+        raise UsageError(why, remedy="write -o FILE.npz, .safetensors or .pt, with --stack for one array")
+    if apart:
+        return None, ()
+    stem = Path(chosen[0].shown).with_suffix("")
+    return None, (
+        f"{labelling.origin}: the labels of its class folders are left out; --stack -o {stem}.npz holds both",
+    )
 
 
 def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, ...]:
@@ -173,7 +217,7 @@ def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, 
     found: list[Companion] = []
     for target in dict.fromkeys(file.target for file in files if file.target.sharded):
         shards = {file.path.name: file.stream for file in files if file.target == target}
-        found += companions(target, shards, whole=whole)
+        found += sharding.companions(target, shards, whole=whole)
     return tuple(found)
 
 

@@ -70,6 +70,7 @@ def _output(number: int, file: Planned, outcome: Outcome) -> dict[str, Any]:
         "format": file.target.format.name,
         "bytes": file.writer.size,
         "tensors": tensors,
+        "texts": {name: list(text) for name, text in file.stream.extra.texts.items()},
     }
 
 

@@ -12,7 +12,10 @@ from tconv.tensor import Range, ReadOptions, Step
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one."""
+    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one.
+
+    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none).
+    """
 
     inputs: tuple[str, ...]
     output: str | None = None
@@ -36,6 +39,7 @@ class Request:
     max_error: float | None = None
     report: Path | None = None
     verify: bool = False
+    labels: Path | Literal["auto", "folders", "none"] = "auto"
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30

@@ -111,9 +111,14 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
         )
     kept = {t.spec.name for t in tensors}
     others = tuple(o for o in stream.others if (not only or _matches(o.tensor, only)) and not _matches(o.tensor, skip))
+    texts = {
+        name: text
+        for name, text in stream.extra.texts.items()
+        if (not only or _matches(name, only)) and not _matches(name, skip)
+    }
     # An alias whose base was dropped stands on its own from now on.
     tensors = [t if t.spec.alias_of in kept else replace(t, spec=replace(t.spec, alias_of=None)) for t in tensors]
-    return replace(stream, tensors=tuple(tensors), others=others)
+    return replace(stream, tensors=tuple(tensors), others=others, extra=replace(stream.extra, texts=texts))
 
 
 def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:

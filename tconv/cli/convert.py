@@ -6,7 +6,7 @@ import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -64,6 +64,8 @@ def convert(
     alpha: o.Alpha = "white",
     palette: o.Palette = "rgb",
     frames: o.Frames = "first",
+    labels: o.Labels = None,
+    no_labels: o.NoLabels = False,
     no_exif: o.NoExif = False,
     max_pixels: o.MaxPixels = None,
     dry_run: o.DryRun = False,
@@ -124,6 +126,7 @@ def convert(
         max_error=max_error,
         report=Path(report) if report else None,
         verify=verify,
+        labels=_labels(labels, no_labels),
         on_bad=on_bad,
         workers=workers,
         max_memory=values.size(max_memory),
@@ -226,6 +229,14 @@ def _check(sugar: Sugar, input_layout: str) -> None:
             of_steps = not problem.remedy or f"{name}(" in problem.remedy
             remedy = f"for example {example}" if of_steps else problem.remedy
             raise UsageError(problem.reason, remedy=remedy, step=typed) from None
+
+
+def _labels(asked: str | None, never: bool) -> Path | Literal["auto", "folders", "none"]:
+    if asked is not None and never:
+        raise UsageError("--labels and --no-labels exclude each other")
+    if asked is not None and asked != "folders":
+        return Path(asked)
+    return "none" if never else "auto" if asked is None else "folders"
 
 
 def _explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:

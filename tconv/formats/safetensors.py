@@ -68,7 +68,7 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     found, notes = mark.take_off(metadata, [spec for _, spec in known])
     sources = [RawSource(path, spec.dtype, spec.shape, start + entry.start) for entry, spec in known]
     tensors = tuple(Tensor(spec, source) for spec, source in zip(found.specs, sources, strict=True))
-    extra = Extra(found.kind, metadata=found.metadata)
+    extra = Extra(found.kind, metadata=found.metadata, texts=found.texts)
     others = tuple(_unread(path, entry) for entry in entries if not entry.dtype)
     return Stream(tensors, extra, tuple(f"{path}: {n}" for n in notes), others)
 
@@ -169,7 +169,7 @@ class SafetensorsWriter(PositionalWriter):
     """Lays tensors out as the library does, byte for byte: by dtype, then by name, so that each is aligned.
 
     Weights get the metadata ``format: pt`` where there is no ``format``: Hugging Face's transformers refuse files
-    without. Data get tconv's mark.
+    without. Data get tconv's mark, and their lists of texts are metadata in JSON.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tconv.errors import TconvError, UsageError, raise_all
+from tconv.steps.touch import labels
 
 if TYPE_CHECKING:
     from tconv.tensor import Step, Stream, Tensor
@@ -58,11 +59,12 @@ def height_axis(tensor: Tensor) -> int:
 
 
 def on_each(stream: Stream, step: Step, change: Callable[[Tensor], Tensor]) -> Stream:
-    """Every tensor changed; those that refuse are told together, each with its file, its name and the step."""
+    """Every tensor changed, but no labels; refusals are told together, each with its file, its name and the step."""
     changed, problems = [], []
+    spared = labels(stream)
     for tensor in stream.tensors:
         try:
-            changed.append(change(tensor))
+            changed.append(tensor if tensor.spec.name in spared else change(tensor))
         except TconvError as problem:  # collecting them is the point
             found = problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step), by_itself=True)
             problems.append(found)
