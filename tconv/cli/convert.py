@@ -90,6 +90,9 @@ def convert(
     merges. A run that was interrupted leaves the shards that are done in a hidden folder; --resume checks and keeps
     them.
 
+    A folder of class folders brings labels (int64), classes and paths along, in torchvision's order; --labels FILE
+    takes labels from CSV or JSONL: integers are int64, other numbers float64, text is classes, lists are axes.
+
     Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
     130: interrupted.

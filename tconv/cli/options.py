@@ -179,7 +179,9 @@ MaxPixels = Annotated[
 DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 OnBad = Annotated[
     Literal["error", "skip"],
-    _choice(RUNNING, "Broken inputs: stop (default), or leave out and exit 3.", "--on-bad", "error", "skip"),
+    _choice(
+        RUNNING, "Inputs that are of no use: name all (default), or leave out and exit 3.", "--on-bad", "error", "skip"
+    ),
 ]
 Workers = Annotated[
     int | None,
