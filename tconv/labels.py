@@ -88,8 +88,8 @@ def are_class_folders(found: Found) -> bool:
     roots = {one.root for one in found.inputs}
     if len(roots) != 1 or None in roots or any(one.format.group != "image" for one in found.inputs):
         return False
-    tops = {_below_root(one).parts[0] for one in found.inputs if len(_below_root(one).parts) > 1}
-    return len(tops) > 1 and all(len(_below_root(one).parts) > 1 for one in found.inputs)
+    tops = {_top(one) for one in found.inputs}
+    return len(tops) > 1 and "" not in tops
 
 
 def from_folders(found: Found) -> Labelling:
@@ -102,7 +102,7 @@ def from_folders(found: Found) -> Labelling:
     root = next(iter(roots), None)
     if root is None or len(roots) > 1:
         raise UsageError("--labels folders is for one folder of class folders", remedy="name that folder alone")
-    loose = [_below_root(one).as_posix() for one in found.inputs if len(_below_root(one).parts) < 2]
+    loose = [one.path.name for one in found.inputs if not _top(one)]
     if loose:
         raise TconvError(
             f"in no class folder are {first_few(loose, SHOWN)}",
@@ -110,10 +110,10 @@ def from_folders(found: Found) -> Labelling:
             file=root,
         )
     bad = [Path(problem.file) for problem in found.failures]
-    tops = {_below_root(one).parts[0] for one in found.inputs} | set(_classes_of_bad(bad, root))
+    tops = {_top(one) for one in found.inputs} | set(_classes_of_bad(bad, root))
     classes = tuple(sorted(tops))
     numbers = {name: n for n, name in enumerate(classes)}
-    values = {one.path: numbers[_below_root(one).parts[0]] for one in found.inputs}
+    values = {one.path: numbers[_top(one)] for one in found.inputs}
     empty = sorted(e.name for e in os.scandir(root) if e.is_dir() and e.name not in tops and not e.name.startswith("."))
     notes = (f"{root}: no class, as no image is in it: {first_few(empty)}",) if empty else ()
     return Labelling(root, values, _names(found), _INT64, (), classes, notes)
@@ -134,18 +134,26 @@ def in_order(inputs: Iterable[Input]) -> list[Input]:
     """
 
     def key(one: Input) -> tuple[str, str, str]:
-        path = _below_root(one)
-        return path.parts[0], path.parent.as_posix(), path.name
+        folder, _, name = one.name.rpartition("/")
+        return _top(one), folder, name
 
     return sorted(inputs, key=key)
 
 
-def _below_root(one: Input) -> Path:
-    return one.path.relative_to(one.root) if one.root else one.path
+def _top(one: Input) -> str:
+    """The first folder below that in which it was found; nothing if it lies there itself."""
+    return one.name.partition("/")[0] if one.root and "/" in one.name else ""
 
 
 def _names(found: Found) -> dict[Path, str]:
-    return {one.path: _below_root(one).as_posix() for one in found.inputs}
+    """Paths from the folder that was named on, suffix included; of files that were named themselves as they were."""
+
+    def name(one: Input) -> str:
+        if one.root is None:
+            return str(one.path)
+        return one.name if one.format.group == "image" else f"{one.name}{one.path.suffix}"
+
+    return {one.path: name(one) for one in found.inputs}
 
 
 def from_file(path: Path, found: Found, roots: Sequence[Path]) -> Labelling:
@@ -192,19 +200,18 @@ class _Images:
     """Which image a path in a file of labels means, bad ones included."""
 
     def __init__(self, found: Found, roots: Sequence[Path], beside: Path) -> None:
-        self._beside = beside
+        self._places = [os.path.abspath(place) for place in (*roots, Path(), beside)]  # noqa: PTH100  # as below
         self._by_path: dict[str, Path] = {}
         self._by_name: dict[str, list[Path]] = {}
         paths = [*(one.path for one in found.inputs), *(Path(problem.file) for problem in found.failures)]
         for path in dict.fromkeys(paths):
             self._by_path[os.path.abspath(path)] = path  # noqa: PTH100  # Path.absolute keeps the ..
             self._by_name.setdefault(path.name, []).append(path)
-        self._roots = roots
 
     def find(self, text: str) -> Path | None:
         """The image, or None if there is none or more than one."""
-        for place in (*self._roots, Path(), self._beside):
-            found = self._by_path.get(os.path.abspath(place / text))  # noqa: PTH100  # as above
+        for place in self._places:
+            found = self._by_path.get(os.path.normpath(os.path.join(place, text)))  # noqa: PTH118  # ten times as fast
             if found is not None:
                 return found
         named = self.called(text)
