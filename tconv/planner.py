@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tconv import labels, registry, selection, sharding, targets
+from tconv import labelling, registry, selection, sharding, targets
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, left_out, names_of, plan_all, read_all
@@ -119,11 +119,11 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     if not streams:
         refuse_bad(list(known.values()), remedy="")
         raise UsageError("there is nothing to convert")
-    labelling = _labelling(request, found)
-    if labelling is not None and labelling.stray is not None:
-        known[labelling.origin] = labelling.stray
+    labels = labelling.asked(request, found)
+    if labels is not None and labels.stray is not None:
+        known[labels.origin] = labels.stray
     try:
-        return _drafted(request, found, streams, known, labelling, scan)
+        return _drafted(request, found, streams, known, labels, scan)
     except TconvError as problem:
         told = {id(one) for bad_input in known.values() for one in bad_input.each()}
         alone = not told or told.issuperset(map(id, problem.each()))
@@ -138,7 +138,7 @@ def _drafted(
     found: Found,
     streams: dict[Path, Stream],
     bad: dict[Path, TconvError],
-    labelling: Labelling | None,
+    labels: Labelling | None,
     scan: Scan | None,
 ) -> Plan:
     """The plan for the inputs that can be read; ``bad`` gets those that steps refuse, unless nothing else is bad and
@@ -150,11 +150,9 @@ def _drafted(
         inputs = [i for i in found.inputs if i.path in streams and i.path not in bad]
         if not inputs:
             refuse_bad(list(bad.values()), remedy="")
-        if labelling is not None and request.labels in ("auto", "folders"):
-            inputs = labels.in_order(inputs)
-        chosen = _choose(request, inputs)
+        chosen = _choose(request, labelling.arranged(request, labels, inputs))
         steps = _steps(request, found, chosen)
-        beside, told = _fitting(request, labelling, chosen)
+        beside, told = labelling.fitting(request, labels, chosen)
         blame = request.on_bad == "skip" or bool(bad)
         files, refused = plan_all(request, chosen, streams, steps, scan, beside, blame=blame)
         if not refused:
@@ -178,37 +176,6 @@ def _drafted(
         selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
     return Plan(request, tuple(steps), tuple(files), companions, tuple(dict.fromkeys(notes)), skipped, in_the_way)
-
-
-def _labelling(request: Request, found: Found) -> Labelling | None:
-    """The labels of all images, where they are asked for, or where class folders speak for themselves."""
-    if isinstance(request.labels, Path):
-        return labels.from_file(request.labels, found, [Path(w) for w in request.inputs if Path(w).is_dir()])
-    wanted = request.labels == "folders" or (request.labels == "auto" and labels.are_class_folders(found))
-    return labels.from_folders(found) if wanted else None
-
-
-def _fitting(
-    request: Request, labelling: Labelling | None, chosen: Sequence[Target]
-) -> tuple[Labelling | None, tuple[str, ...]]:
-    """The labels if the output has a place for them, and what the user should hear. Refused if asked for in vain."""
-    if labelling is None:
-        return None, ()
-    apart = len(chosen) > 1 or chosen[0].split or chosen[0].sharded
-    single = registry.writer(chosen[0].format).single
-    if not apart and not single:
-        unasked = request.labels == "auto" and labelling.classes is not None
-        told = f"{labelling.origin}: its folders are labels: {selection.first_few(labelling.classes or ())}"
-        return labelling, (*((f"{told}; --no-labels leaves them out",) if unasked else ()), *labelling.notes)
-    why = "labels go into one file with their images" if apart else "this format holds a single array, and no labels"
-    if request.labels != "auto":
-        raise UsageError(why, remedy="write -o FILE.npz, .safetensors or .pt, with --stack for one array")
-    if apart:
-        return None, ()
-    stem = Path(chosen[0].shown).with_suffix("")
-    return None, (
-        f"{labelling.origin}: the labels of its class folders are left out; --stack -o {stem}.npz holds both",
-    )
 
 
 def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, ...]:

@@ -213,7 +213,7 @@ def test_many_images_without_a_label_are_counted(tconv: Tconv, tmp_path: Path) -
 def test_a_stack_that_would_be_called_like_what_belongs_to_the_labels(tconv: Tconv, pets: str, name: str) -> None:
     refused = tconv(pets, "--stack", "-o", f"{name}.npz")
     assert (refused.code, refused.out) == (1, "")
-    assert f"there is a tensor '{name}'" in refused.err
+    assert f"there is a '{name}' already" in refused.err
     assert tconv(pets, "--stack", "-o", f"{name}.npz", "--no-labels").code == 0
 
 
@@ -275,3 +275,11 @@ def test_a_text_beside_labels_can_be_left_out(tconv: Tconv, pets: str) -> None:
     tconv(pets, "--stack", "-o", "x.npz")
     assert tconv("x.npz", "--half", "--fields", "x", "--skip", "paths", "-o", "y.npz").code == 0
     assert loaded("y.npz").keys() == {"x", "labels", "classes"}
+
+
+def test_weights_have_no_labels(tconv: Tconv) -> None:
+    torch.save({"w": torch.ones(2)}, "m.pt")
+    Path("labels.csv").write_text("m.pt,1\n")
+    refused = tconv("m.pt", "--half", "--labels", "labels.csv", "-o", "x.safetensors")
+    assert (refused.code, refused.out) == (1, "")
+    assert "this holds weights" in refused.err
