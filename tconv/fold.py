@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import batches, beside, registry, selection, sharding, targets
-from tconv.errors import Problems, TconvError, raise_all
+from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
+from tconv.labels import Labelling
+from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise
 from tconv.request import Progress, Request
 from tconv.targets import Target
@@ -25,12 +27,14 @@ class Planned:
     writer: Writer
 
     def sources(self) -> Iterator[Path]:
-        """The files that it is made of: its inputs, and of a sharded one the shards that its tensors are in."""
+        """The files that it is made of: its inputs, the shards that its tensors are in, the file of its labels."""
         for one in self.target.inputs:
             yield one.path
             if one.format.name == "index":
                 shards = (tensor.spec.attrs.get("shard") for tensor in self.stream.tensors)
                 yield from (one.path.with_name(shard) for shard in dict.fromkeys(shards) if shard)
+        made_of = [t.source.path for t in self.stream.tensors if isinstance(t.source, ArraySource)]
+        yield from (path for path in made_of if path.is_file())
 
 
 def read_all(
@@ -57,23 +61,64 @@ def plan_all(
     streams: dict[Path, Stream],
     steps: Sequence[Step],
     scan: Scan | None,
-) -> list[Planned]:
+    labelling: Labelling | None,
+    *,
+    blame: bool,
+) -> tuple[list[Planned], dict[Path, TconvError]]:
+    """The files of all targets, and, if there is to be ``blame``, the inputs without which the others could be made.
+
+    Raises ``TconvError`` for everything else that is refused, all of it together. A target of which the patterns leave
+    nothing is left out, if any other is there.
+    """
     files: list[Planned] = []
     problems = Problems()
+    refused: dict[Path, TconvError] = {}
+    empty: list[TconvError] = []
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
-            files += _plan_target(request, target, streams, steps, scan)
+            files += _plan_target(request, target, streams, steps, scan, labelling)
+        except selection.NothingLeft as nothing:
+            empty.append(nothing.at(file=alone))
         except TconvError as problem:
-            problems.add(problem.at(file=alone))
+            problem.at(file=alone)
+            if blame and (blamed := _blamed(problem, target)):
+                refused |= blamed
+            else:
+                problems.add(problem)
     problems.raise_all()
-    return files
+    raise_all(empty if not (files or refused) else [])
+    return files, refused
+
+
+def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
+    """The inputs without which the target could be made; none if it is nobody's fault, or that of the command.
+
+    Pictures of unequal shapes, say, do not go into one array: no one of them is bad for that.
+    """
+    each = problem.each()
+    if any(isinstance(one, UsageError) for one in each):
+        return {}
+    if len(target.inputs) == 1:
+        return {target.inputs[0].path: problem}
+    inputs = {one.path for one in target.inputs}
+    if not all(one.by_itself and Path(one.file) in inputs for one in each):
+        return {}
+    return {Path(one.file): one for one in reversed(each)}
 
 
 def _plan_target(
-    request: Request, target: Target, streams: dict[Path, Stream], steps: Sequence[Step], scan: Scan | None
+    request: Request,
+    target: Target,
+    streams: dict[Path, Stream],
+    steps: Sequence[Step],
+    scan: Scan | None,
+    labelling: Labelling | None,
 ) -> list[Planned]:
-    """The stream of one target through every step, and the file (or, split, the files) that it fills."""
+    """The stream of one target through every step, and the file (or, split, the files) that it fills.
+
+    Labels come after the steps, which never see them, and of each file by what is in it.
+    """
     kind = registry.writer(target.format)
     stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
     stream = _declared_by(request, stream)
@@ -84,8 +129,13 @@ def _plan_target(
     return [
         Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write))
         for own, whole in zip(owners, made, strict=True)
-        for path, part in _parts(request, own, _finished(_rounding(whole, request), own))
+        for path, part in _labelled(labelling, _parts(request, own, _finished(_rounding(whole, request), own)))
     ]
+
+
+def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]]) -> Iterator[tuple[Path, Stream]]:
+    for path, part in parts:
+        yield path, labelling.beside(part) if labelling else part
 
 
 def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
@@ -119,7 +169,7 @@ def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[P
             yield target.path / name, shard
     elif target.split:
         for tensor in stream.tensors:
-            alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
+            alone = Stream((tensor,), replace(stream.extra, tree=None, texts={}), stream.notes)
             yield targets.below(target, tensor.spec.name), alone
     else:
         yield target.path, stream
@@ -180,6 +230,7 @@ def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
         return parts[0][1]
     tensors = tuple(t for _, stream in parts for t in stream.tensors)
     notes = tuple(n for _, stream in parts for n in stream.notes)
+    notes += tuple(f"{one.path}: left out: {name}" for one, stream in parts for name in stream.extra.texts)
     others = tuple(o for _, stream in parts for o in stream.others)
     kinds = {stream.extra.kind: one.path for one, stream in parts}
     if len(kinds) > 1:
@@ -194,17 +245,22 @@ def _declare(stream: Stream, request: Request) -> Stream:
     """What the user says of the values that no header told: their range, and the axes of arrays."""
     if request.range is None and request.input_layout is None:
         return stream
-    return stream.with_tensors([_declared(t, request) for t in stream.tensors])
+    made, problems = list[Tensor](), list[TconvError]()
+    for tensor in stream.tensors:
+        try:
+            made.append(_declared(tensor, request))
+        except TconvError as problem:
+            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, by_itself=True))
+    raise_all(problems)
+    return stream.with_tensors(made)
 
 
 def _declared(tensor: Tensor, request: Request) -> Tensor:
     spec, layout = tensor.spec, (request.input_layout or "").upper()
+    if spec.attrs.get("label"):
+        return tensor
     if layout and len(layout) != len(spec.shape):
-        raise TconvError(
-            f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}",
-            tensor=spec.name,
-            file=tensor.source.path,
-        )
+        raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
     tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
     if request.range is None or spec.dtype.kind == "complex":
         return tensor
@@ -263,5 +319,5 @@ def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Str
     for target in chosen:
         for one in target.inputs:
             stream = _select(request, streams[one.path], target)
-            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others]
+            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others] + [*stream.extra.texts]
     return names

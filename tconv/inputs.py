@@ -44,8 +44,8 @@ class Found:
     ignored: tuple[Path, ...] = ()
 
 
-def find(words: Sequence[str], *, every: bool = False) -> Found:
-    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder.
+def find(words: Sequence[str], *, every: bool = False, apart: Path | None = None) -> Found:
+    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder, but never the file ``apart``.
 
     Raises ``TconvError`` for a word that names nothing.
     """
@@ -57,7 +57,7 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
     for word in dict.fromkeys(words):
         path = Path(word)
         if path.is_dir():
-            found = _in_folder(path, every)
+            found = _in_folder(path, every, apart)
             inputs += found.inputs
             failures += found.failures
             notes += found.notes
@@ -121,7 +121,7 @@ def _file(path: Path, root: Path | None = None) -> Input:
     return Input(path, row, name.as_posix(), root)
 
 
-def _in_folder(root: Path, every: bool) -> Found:
+def _in_folder(root: Path, every: bool, apart: Path | None) -> Found:
     """A folder stands for the sharded checkpoint in it; else for its images if it has any, else for its arrays, else
     for its checkpoints. With ``every`` it stands for all of them.
     """
@@ -129,6 +129,8 @@ def _in_folder(root: Path, every: bool) -> Found:
     failures: list[TconvError] = []
     others: list[Path] = []
     paths = _walk(root, failures)
+    if apart is not None and apart.exists():
+        paths = [path for path in paths if path.name != apart.name or not path.samefile(apart)]
     indexes = [path for path in paths if path.parent == root and _is_index(path)]
     if indexes:
         return _sharded(root, indexes, paths, failures)

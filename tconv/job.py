@@ -14,11 +14,11 @@ from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
-from tconv.planner import SKIP_REMEDY, Plan, plan, workers_for
+from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
 from tconv.resume import Done, Ledger, is_begun
 from tconv.runner import Runner
-from tconv.scan import Scanner, Unreadable
+from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
 
@@ -48,7 +48,7 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
         except Unreadable as found:
             fresh = {Path(e.file): e for e in found.failures}
             if request.on_bad == "error":
-                raise_all(found.failures, remedy=SKIP_REMEDY if len(found.failures) > 1 else "")
+                refuse_bad(found.failures, SKIP_REMEDY if len(found.failures) > 1 else "")
             if fresh.keys() <= bad.keys():  # a shard is no input of its own that could be left out
                 raise_all(found.failures)
             bad |= fresh
@@ -64,7 +64,12 @@ def _attempt(
     bad: dict[Path, TconvError],
 ) -> Result:
     """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more."""
-    planned = plan(request, progress, bad, Scanner(workers_for(request), request.max_memory, progress))
+    workers = workers_for(request)
+    planned = draft(request, progress, bad, Scanner(workers, request.max_memory, progress))
+    if planned.skipped and request.on_bad == "error":
+        unread = not all(problem.by_itself for problem in planned.skipped)
+        tensors = [t for f in planned.files for t in f.stream.tensors] if unread else []
+        refuse_bad([*planned.skipped, *undecodable(tensors, workers, request.max_memory, progress)])
     for text in planned.notes if not bad else ():
         note(text)
     raise_all(planned.in_the_way)
@@ -82,7 +87,7 @@ def _attempt(
             raise Unreadable(outcome.failures)
         raise_all(_refusals(planned, outcome.lost))
         done = _done(planned, outcome)
-        skipped = (*planned.skipped, *outcome.failures)
+        skipped = tuple(in_order((*planned.skipped, *outcome.failures)))
         if not done:
             raise_all(skipped, remedy="no input was left, so nothing was written")
         if request.verify:

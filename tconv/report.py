@@ -38,11 +38,16 @@ def render(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]) -> st
         "steps": [str(step) for step in planned.steps],
         "notes": list(planned.notes),
         "inputs": [_input(path) for path in inputs],
-        "skipped": [{"path": problem.file, "reason": problem.reason} for problem in skipped],
+        "skipped": [{"path": problem.file, "reason": _reason(problem)} for problem in skipped],
         "totals": _totals(outcome),
         "outputs": [_output(n, file, outcome) for n, file in done],
     }
     return json.dumps(_plain(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _reason(problem: TconvError) -> str:
+    """Why an input was left out, and by which step."""
+    return "; ".join(dict.fromkeys(f"{one.step}: {one.reason}" if one.step else one.reason for one in problem.each()))
 
 
 def _totals(outcome: Outcome) -> dict[str, int]:
@@ -65,6 +70,7 @@ def _output(number: int, file: Planned, outcome: Outcome) -> dict[str, Any]:
         "format": file.target.format.name,
         "bytes": file.writer.size,
         "tensors": tensors,
+        "texts": {name: list(text) for name, text in file.stream.extra.texts.items()},
     }
 
 

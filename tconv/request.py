@@ -15,6 +15,7 @@ class Request:
     """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one.
 
     ``own_channels``: pictures that are written as pictures keep their own channels, whatever ``read`` says of them.
+    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none).
     """
 
     inputs: tuple[str, ...]
@@ -44,6 +45,7 @@ class Request:
     min_sqnr: float | None = None
     report: Path | None = None
     verify: bool = False
+    labels: Path | Literal["auto", "folders", "none"] = "auto"
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30

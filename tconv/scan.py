@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tconv.account import Account
 from tconv.outcome import Outcome, Output
+from tconv.parts import Parts
 from tconv.request import Progress, Silent
 from tconv.runner import Runner, default_workers
-from tconv.tensor import Tensor, Writer
+from tconv.tensor import Spec, Tensor, Writer
 
 if TYPE_CHECKING:
     from tconv.errors import TconvError
@@ -33,6 +34,16 @@ def look(tensors: Sequence[Tensor], visit: Visit, workers: int, max_memory: int,
     progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
     output = Output(_Visited(visit), Path(), Path(), tensors)
     return Runner(workers, max_memory, progress.advance).run([output])
+
+
+def undecodable(tensors: Sequence[Tensor], workers: int, max_memory: int, progress: Progress) -> list[TconvError]:
+    """What is wrong with the files of ``tensors`` that only decoding them tells."""
+    made_of = [part for t in tensors for part in (t.source.parts if isinstance(t.source, Parts) else (t,))]
+    sources = {id(t.source): t for t in made_of if not t.source.seekable}
+    stored = [Tensor(Spec(t.spec.name, t.source.dtype, t.source.shape), t.source) for t in sources.values()]
+    progress.begin("reading values", sum(t.spec.nbytes for t in stored), "bytes")
+    output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), stored)
+    return Runner(workers, max_memory, progress.advance).run([output]).failures
 
 
 class Unreadable(Exception):  # noqa: N818  # it carries errors, and is none that a user sees

@@ -15,6 +15,11 @@ from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import refs, training_keys
 from tconv.trees import renamed, with_items
 
+
+class NothingLeft(TconvError):  # noqa: N818  # a refusal by kind: where other files have something left, it is none
+    """The patterns leave no tensor of a file."""
+
+
 MODEL_KEYS = ("state_dict", "model_state_dict", "model")
 
 
@@ -90,14 +95,19 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
     ]
     if not tensors:
         given = " and ".join(option for option, patterns in (("--only", only), ("--skip", skip)) if patterns)
-        raise TconvError(
+        raise NothingLeft(
             f"no tensor is left by {given}", remedy=f"names here are {first_few(t.spec.name for t in stream.tensors)}"
         )
     kept = {t.spec.name for t in tensors}
     others = tuple(o for o in stream.others if (not only or _matches(o.tensor, only)) and not _matches(o.tensor, skip))
+    texts = {
+        name: text
+        for name, text in stream.extra.texts.items()
+        if (not only or _matches(name, only)) and not _matches(name, skip)
+    }
     # An alias whose base was dropped stands on its own from now on.
     tensors = [t if t.spec.alias_of in kept else replace(t, spec=replace(t.spec, alias_of=None)) for t in tensors]
-    return replace(stream, tensors=tuple(tensors), others=others)
+    return replace(stream, tensors=tuple(tensors), others=others, extra=replace(stream.extra, texts=texts))
 
 
 def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:

@@ -33,7 +33,8 @@ class Spec:
     ``axes`` names the axes ("HWC", "NCHW"), or is None (a weight). ``range`` is the interval in which the values are
     promised to lie, None where nobody knows. ``alias_of`` is the name of the tensor whose bytes these are.
     ``attrs`` carries what a container or a step wants to see again: ``requires_grad``, ``parameter``, ``alpha``,
-    ``channels`` ("BGR" where it is not RGB), ``shard`` (the file of a sharded checkpoint that it is in) …
+    ``channels`` ("BGR" where it is not RGB), ``label`` (of data: no step changes it unasked), ``shard`` (the file of a
+    sharded checkpoint that it is in) …
     """
 
     name: str
@@ -138,8 +139,9 @@ class Extra:
     """What rides along with the tensors.
 
     ``kind``: weights (of a model) or data (images, arrays, labels). ``tree``: the container as it was read, with a
-    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name. ``index``:
-    what the index of a sharded checkpoint says of it. ``whole``: the user wants all of it converted, an optimizer's
+    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name. ``texts``:
+    lists of texts by name that belong to data, as the names of classes do. ``index``: what the index of a sharded
+    checkpoint says of it. ``whole``: the user wants all of it converted, an optimizer's
     state too. ``fields``: a glob for the integer fields of data that arithmetic may change, None where the user has
     not said.
     """
@@ -147,6 +149,7 @@ class Extra:
     kind: Literal["weights", "data"]
     tree: Any = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     index: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
     fields: str | None = None

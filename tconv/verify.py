@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _REMEDY = "nothing was put in place; memory or disk may be faulty: try again, and elsewhere"
 
+_TEXTS_APART = ("npz", "safetensors")  # formats whose lists of texts are no part of a tree
+
 
 class Comparison(Writer):
     """Takes the values of a file once more, as its writer did, and compares them with those in the file."""
@@ -28,6 +30,7 @@ class Comparison(Writer):
         self.size = 0
         self._specs = specs
         self._format = form
+        self._texts = extra.texts if form.name in _TEXTS_APART else {}
         self._target = target
         self._how = how or ReadOptions()
         self._written: list[Tensor] = []
@@ -39,6 +42,9 @@ class Comparison(Writer):
             raise TconvError(
                 f"does not read back: {problem.reason}", file=self._target, tensor=problem.tensor, remedy=_REMEDY
             ) from problem
+        for name, texts in self._texts.items():
+            if stream.extra.texts.get(name) != texts:
+                raise TconvError("reads back as other texts", file=self._target, tensor=name, remedy=_REMEDY)
         found = {t.spec.name: t for t in stream.tensors}
         if len(self._specs) == 1 and len(stream.tensors) == 1:
             found = {self._specs[0].name: stream.tensors[0]}  # a format that holds a nameless array

@@ -6,7 +6,7 @@ import re
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -71,6 +71,8 @@ def convert(
     alpha: o.Alpha = None,
     palette: o.Palette = "rgb",
     frames: o.Frames = "first",
+    labels: o.Labels = None,
+    no_labels: o.NoLabels = False,
     no_exif: o.NoExif = False,
     max_pixels: o.MaxPixels = None,
     dry_run: o.DryRun = False,
@@ -95,6 +97,9 @@ def convert(
     with a fresh index and a copy of what else is in it (configuration, tokenizer); other weights stay behind. -o FILE
     merges. A run that was interrupted leaves the shards that are done in a hidden folder; --resume checks and keeps
     them.
+
+    A folder of class folders brings labels (int64), classes and paths along, in torchvision's order; --labels FILE
+    takes labels from CSV or JSONL: integers are int64, other numbers float64, text is classes, lists are axes.
 
     Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
@@ -137,6 +142,7 @@ def convert(
         min_sqnr=min_sqnr,
         report=Path(report) if report else None,
         verify=verify,
+        labels=_labels(labels, no_labels),
         on_bad=on_bad,
         workers=workers,
         max_memory=values.size(max_memory),
@@ -154,7 +160,7 @@ def _run(request: Request, terminal: Console) -> int:
     with progress(terminal) as shown:
         result = run(request, shown, terminal.note, lambda planned: _tell(planned, terminal))
     for problem in result.skipped:
-        terminal.note(f"skipped: {problem}")
+        terminal.each(f"skipped: {problem}")
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
     return SKIPPED if result.skipped else 0
 
@@ -192,7 +198,7 @@ def _dry_run(request: Request, terminal: Console) -> int:
     for text in _idle_options(planned):
         terminal.note(text)
     for problem in planned.skipped:
-        terminal.note(f"skipped: {problem}")
+        terminal.each(f"skipped: {problem}")
     sys.stdout.write("".join(f"{printable(line)}\n" for line in lines(planned)))
     raise_all(planned.in_the_way)  # what a run would say first
     return SKIPPED if planned.skipped else 0
@@ -253,6 +259,14 @@ def check_sugar(sugar: Sugar, input_layout: str) -> None:
             of_steps = not problem.remedy or f"{name}(" in problem.remedy
             remedy = f"for example {example}" if of_steps else problem.remedy
             raise UsageError(problem.reason, remedy=remedy, step=typed) from None
+
+
+def _labels(asked: str | None, never: bool) -> Path | Literal["auto", "folders", "none"]:
+    if asked is not None and never:
+        raise UsageError("--labels and --no-labels exclude each other")
+    if asked is not None and asked != "folders":
+        return Path(asked)
+    return "none" if never else "auto" if asked is None else "folders"
 
 
 def explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:

@@ -217,6 +217,17 @@ Frames = Annotated[
     Literal["first", "all"],
     _choice(IMAGES, "Of animations and multi-page files (first).", "--frames", "first", "all"),
 ]
+Labels = Annotated[
+    str | None,
+    _option(
+        IMAGES,
+        "A CSV or JSONL file, a path and a label a row; folders: their names, as by default where all lie in some.",
+        "--labels",
+        metavar="FILE|folders",
+        autocompletion=complete.words("folders"),
+    ),
+]
+NoLabels = Annotated[bool, _flag(IMAGES, "No labels from class folders.", "--no-labels")]
 NoExif = Annotated[bool, _flag(IMAGES, "Pixels as stored, not turned upright.", "--no-exif")]
 MaxPixels = Annotated[
     int | None,
@@ -226,7 +237,9 @@ MaxPixels = Annotated[
 DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 OnBad = Annotated[
     Literal["error", "skip"],
-    _choice(RUNNING, "Broken inputs: stop (default), or leave out and exit 3.", "--on-bad", "error", "skip"),
+    _choice(
+        RUNNING, "Inputs that are of no use: name all (default), or leave out and exit 3.", "--on-bad", "error", "skip"
+    ),
 ]
 Workers = Annotated[
     int | None,

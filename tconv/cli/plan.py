@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tconv.beside import MADE
 from tconv.cli.console import human
 from tconv.cli.table import table
+from tconv.memory import ArraySource
 from tconv.parts import Parts
+from tconv.selection import first_few
 
 if TYPE_CHECKING:
     from tconv.fold import Planned
@@ -66,11 +68,20 @@ def _shown(file: Planned | Companion) -> str:
 
 
 def _tensors(file: Planned) -> Iterator[str]:
-    """A table of the tensors; under one that is a stack, which file each of its slices comes from."""
+    """A table of the tensors; under one that is a stack, which file each of its slices comes from. Then the lists of
+    texts that the format holds.
+    """
     rows = [[t.spec.name, _before(t), "->", described(t.spec), human(t.spec.nbytes)] for t in file.stream.tensors]
+    texts = {name: text for name, text in file.stream.extra.texts.items() if name not in file.writer.left_out}
+    rows += [[name, "", "->", f"{len(text):,} texts: {first_few(text, 3)}", ""] for name, text in texts.items()]
     header, *body = table(["tensor", "from", "", "to", "bytes"], rows, right=[4])
     yield header
-    for tensor, line in zip(file.stream.tensors, body, strict=True):
+    yield from _with_parts(file.stream.tensors, body)
+    yield from body[len(file.stream.tensors) :]
+
+
+def _with_parts(tensors: Sequence[Tensor], body: Sequence[str]) -> Iterator[str]:
+    for tensor, line in zip(tensors, body, strict=False):
         yield line
         if isinstance(tensor.source, Parts):
             parts = [[f"[{n}]", _place(part), _before(part)] for n, part in enumerate(tensor.source.parts)]
@@ -82,6 +93,8 @@ def _before(tensor: Tensor) -> str:
     source = tensor.source
     if MADE in tensor.spec.attrs:
         return f"made by {tensor.spec.attrs[MADE]}"
+    if isinstance(source, ArraySource):
+        return str(source.path)
     if isinstance(source, Parts):
         return f"{len(source.parts):,} stacked"
     return f"{source.dtype} {shape(source.shape)}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from tconv.beside import record_of
 from tconv.errors import TconvError, UsageError, raise_all
+from tconv.steps.touch import labels
 
 if TYPE_CHECKING:
     from tconv.tensor import Spec, Step, Stream, Tensor
@@ -73,8 +74,9 @@ def lead(spec: Spec, axis: int) -> tuple[int, ...]:
 
 
 def on_each(stream: Stream, step: Step, change: Callable[[Tensor], Tensor]) -> Stream:
-    """Every tensor changed; refusals as ``each`` tells them."""
-    return stream.with_tensors(each(stream, step, change))
+    """Every tensor changed, but no labels; refusals as ``each`` tells them."""
+    spared = labels(stream)
+    return stream.with_tensors(each(stream, step, lambda t: t if t.spec.name in spared else change(t)))
 
 
 def each(stream: Stream, step: Step, look: Callable[[Tensor], Seen]) -> list[Seen]:
@@ -86,6 +88,8 @@ def each(stream: Stream, step: Step, look: Callable[[Tensor], Seen]) -> list[See
         try:
             found.append(look(tensor))
         except TconvError as problem:  # collecting them is the point
-            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step)))
+            problems.append(
+                problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step), by_itself=True)
+            )
     raise_all(problems)
     return found

@@ -206,7 +206,7 @@ def test_a_file_that_is_not_there_is_just_that(tconv: Tconv, name: str) -> None:
 
 def test_an_unexpected_error_is_a_sentence_and_debug_shows_where(tconv_process: Tconv, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(
-        "import tconv.inputs\ndef bug(words): raise ZeroDivisionError('a bug')\ntconv.inputs.find = bug\n"
+        "import tconv.inputs\ndef bug(words, **how): raise ZeroDivisionError('a bug')\ntconv.inputs.find = bug\n"
     )
     old = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{old}"
