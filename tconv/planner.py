@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,9 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     for step in chain:
-        _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
-    if not any(step.name == "cast" for step in chain):
+        # What is wrong in itself is told before any file is looked for.
+        step.each(lambda one: _with_exceptions(one, request))
+    if not any(step.name == "cast" for whole in chain for step in whole.flat()):
         _refuse_idle(request)
     found = find(request.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
@@ -114,9 +116,11 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
         existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
-    kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
-    if request.skip or kept:
+    kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
+    ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
+    if request.skip or kept or any(step.name == "match" for step in ruled):
         names = names_of(request, chosen, streams)
+        _refuse_idle_rules(ruled, names)
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
@@ -136,7 +140,7 @@ def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, 
 def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
     """The targets; a default name tells the dtype of the last cast."""
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
-    casts: list[Any] = [s for s in chain if s.name == "cast"]
+    casts: list[Any] = [s for whole in chain for s in whole.flat() if s.name == "cast"]
     wanted = casts[-1].target if casts else None
     return targets.choose(
         inputs,
@@ -158,7 +162,24 @@ def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) 
             steps += steps_from_text(["stack"])
     else:
         steps = steps_from_text(replace(request.sugar, stack=stack).chain())
-    return [_with_exceptions(s, request) for s in steps]
+    return [s.each(lambda one: _with_exceptions(one, request)) for s in steps]
+
+
+def _refuse_idle_rules(steps: Sequence[Step], names: Sequence[str]) -> None:
+    """Refuse a rule of ``match`` that is for no tensor of any input: those it was meant for would fare otherwise."""
+    for step in steps:
+        match: Any = step
+        ruled = {match.rule_of(name) for name in names} if step.name == "match" else set()
+        for number, rule in enumerate(match.rules if ruled else ()):
+            if number in ruled:
+                continue
+            if not any(rule.fits(name) for name in names):
+                selection.refuse_unmatched("match", names, rule.globs[:1])
+            raise TconvError(
+                f"the rules before {', '.join(map(repr, rule.globs))} take all that it matches",
+                remedy="the first rule that fits counts: put the special ones first",
+                step=str(step),
+            )
 
 
 def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> bool:

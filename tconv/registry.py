@@ -74,6 +74,7 @@ STEPS: dict[str, str] = {
     "cast": "tconv.steps.cast:Cast",
     "clamp": "tconv.steps.clamp:Clamp",
     "crop": "tconv.steps.crop:Crop",
+    "match": "tconv.steps.match:Match",
     "normalize": "tconv.steps.normalize:Normalize",
     "permute": "tconv.steps.permute:Permute",
     "resize": "tconv.steps.resize:Resize",

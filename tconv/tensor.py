@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -144,6 +144,7 @@ class Extra:
     index: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
     fields: str | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -190,6 +191,14 @@ class Step(ABC):
     def fit(self, stream: Stream, scan: Scan) -> tuple[Step, tuple[str, ...]]:
         """The same step with what the values of ``stream`` decide settled, and a note on each decision."""
         return self, ()
+
+    def flat(self) -> Iterator[Step]:
+        """The step itself, or where it is made of steps those, in their order."""
+        yield self
+
+    def each(self, change: Callable[[Step], Step]) -> Step:
+        """The step with ``change`` done to it, or where it is made of steps to each of those."""
+        return change(self)
 
     @abstractmethod
     def __str__(self) -> str:

@@ -64,7 +64,8 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
     if stream.extra.kind == "data":
         for tensor in stream.tensors:
             by_file[str(tensor.source.path)].append(tensor)
-    labels = {file: _labels(tensors) for file, tensors in by_file.items() if len(tensors) > 1}
+    least = 1 if stream.extra.partial else 2
+    labels = {file: _labels(tensors) for file, tensors in by_file.items() if len(tensors) >= least}
     names = [t.spec.name for found in labels.values() for t in found]
     wanted = stream.extra.fields
     if names and wanted is None:
