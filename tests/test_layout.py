@@ -15,8 +15,8 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "suggest", "vocabulary", "small_files", "hashing"],
-    ["dtypes", "grammar", "opencv", "parameters"],
+    ["impostors", "suggest", "vocabulary", "small_files", "hashing", "yaml_text"],
+    ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
     ["account"],
     ["ops", "tensor"],
@@ -30,9 +30,9 @@ LAYERS = [
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "request"],
-    ["scan", "sharding"],
+    ["scan", "settings", "sharding"],
     ["measure"],
-    ["recipes", "fold"],
+    ["recipes", "spelling", "fold"],
     ["planner"],
     ["report", "resume", "verify"],
     ["job"],

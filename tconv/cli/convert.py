@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
-from dataclasses import asdict
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from tconv.cli import options as o
-from tconv.errors import UsageError, printable, raise_all
+from tconv.errors import UsageError
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -25,6 +26,7 @@ SKIPPED = 3  # the exit code when inputs were left out, as asked
 
 
 def convert(
+    ctx: typer.Context,
     inputs: o.Inputs,
     resize: o.Resize = None,
     normalize: o.Normalize = False,
@@ -44,6 +46,7 @@ def convert(
     max_error: o.MaxError = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
+    set_: o.Set = None,
     range_: o.RangeText = None,
     input_layout: o.InputLayout = None,
     only: o.Only = None,
@@ -67,6 +70,7 @@ def convert(
     no_exif: o.NoExif = False,
     max_pixels: o.MaxPixels = None,
     dry_run: o.DryRun = False,
+    print_: o.Print = None,
     on_bad: o.OnBad = "error",
     workers: o.Workers = None,
     max_memory: o.MaxMemory = "1GB",
@@ -92,7 +96,9 @@ def convert(
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
     130: interrupted.
     """
-    from tconv.cli import console, values
+    from tconv import values
+    from tconv.cli import console
+    from tconv.cli.dry_run import show
     from tconv.pipeline import Sugar
     from tconv.request import Request
     from tconv.tensor import ReadOptions
@@ -101,12 +107,13 @@ def convert(
     to = _one_dtype([to, *(name for name, on in flags.items() if on)])
     sugar = Sugar(resize, normalize, stats, layout, to, stack)
     _check(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
+    steps, settings = _explicit(step or [], pipeline, set_ or [], sugar)
     request = Request(
         inputs=tuple(inputs),
         output=output,
         format=format_,
         sugar=sugar,
-        steps=_explicit(step or [], pipeline, sugar),
+        steps=steps,
         read=ReadOptions(channels, alpha, palette, frames, not no_exif, max_pixels),
         range=values.interval(range_) if range_ is not None else None,
         input_layout=values.axes(input_layout) if input_layout is not None else None,
@@ -130,8 +137,10 @@ def convert(
         force=force,
         resume=resume,
     )
+    if settings:
+        request = _settled(request, settings, ctx)
     with console.Console(quiet=quiet, verbose=verbose) as terminal:
-        return _dry_run(request, terminal) if dry_run else _run(request, terminal)
+        return show(request, terminal, print_ or "plan") if dry_run or print_ else _run(request, terminal)
 
 
 def _run(request: Request, terminal: Console) -> int:
@@ -148,41 +157,13 @@ def _run(request: Request, terminal: Console) -> int:
 
 def _tell(planned: Plan, terminal: Console) -> None:
     """What of the options has no effect, and the plan for who wants to know what is being done."""
+    from tconv.cli.dry_run import idle_options
     from tconv.cli.plan import lines
 
-    for text in _idle_options(planned):
+    for text in idle_options(planned):
         terminal.note(text)
     for line in lines(planned) if terminal.verbose else ():
         terminal.note(line)
-
-
-def _idle_options(planned: Plan) -> list[str]:
-    """A note on the options for images if no input is one."""
-    from tconv.tensor import ReadOptions
-
-    if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
-        return []
-    usual = asdict(ReadOptions())
-    given = [name for name, value in asdict(planned.request.read).items() if value != usual[name]]
-    names = ["--no-exif" if name == "exif" else f"--{name.replace('_', '-')}" for name in given]
-    return [f"no input is an image, so nothing comes of {' and '.join(names)}"] if names else []
-
-
-def _dry_run(request: Request, terminal: Console) -> int:
-    from tconv.cli.plan import lines
-    from tconv.planner import plan
-    from tconv.request import Silent
-
-    planned = plan(request, Silent(), {})
-    for text in planned.notes:
-        terminal.note(text)
-    for text in _idle_options(planned):
-        terminal.note(text)
-    for problem in planned.skipped:
-        terminal.note(f"skipped: {problem}")
-    sys.stdout.write("".join(f"{printable(line)}\n" for line in lines(planned)))
-    raise_all(planned.in_the_way)  # what a run would say first
-    return SKIPPED if planned.skipped else 0
 
 
 def _one_dtype(named: list[str | None]) -> str | None:
@@ -228,24 +209,45 @@ def _check(sugar: Sugar, input_layout: str) -> None:
             raise UsageError(problem.reason, remedy=remedy, step=typed) from None
 
 
-def _explicit(texts: list[str], pipeline: str | None, sugar: Sugar) -> tuple[Step, ...]:
-    """The steps of --step or --pipeline, which the options that stand for steps cannot be mixed with."""
+def _explicit(
+    texts: list[str], pipeline: str | None, variables: list[str], sugar: Sugar
+) -> tuple[tuple[Step, ...], Mapping[str, Any]]:
+    """The steps of --step or --pipeline, which the options that stand for steps cannot be mixed with; and what the
+    file says beside them.
+    """
     from tconv.pipeline import steps_from_text
 
     if texts and pipeline:
         raise UsageError("--step and --pipeline exclude each other", remedy="put the steps into the YAML file")
-    steps = steps_from_text(texts) if texts else []
+    if variables and pipeline is None:
+        raise UsageError("--set without --pipeline", remedy="variables are those of a pipeline file")
+    steps, settings = tuple(steps_from_text(texts)) if texts else (), {}
     if pipeline is not None:
         from tconv.recipes import recipe
+        from tconv.variables import assignments
 
-        steps = list(recipe(pipeline).steps)
+        found = recipe(pipeline, assignments(variables))
+        steps, settings = found.steps, dict(found.settings)
     if steps and sugar.given():
-        words = " ".join(f"--step '{text}'" for text in (*sugar.chain(), *map(str, steps)))
+        words = " ".join(f"--step {_in_shell(text)}" for text in (*sugar.chain(), *map(str, steps)))
         raise UsageError(
             f"{'--step' if texts else '--pipeline'} cannot be mixed with the options that stand for steps",
             remedy=f"in the order that you mean, write: {words}",
         )
-    return tuple(steps)
+    return steps, settings
+
+
+def _in_shell(text: str) -> str:
+    """A chain as one word of a shell."""
+    return shlex.quote(text) if "'" in text else f"'{text}'"
+
+
+def _settled(request: Request, settings: Mapping[str, Any], ctx: typer.Context) -> Request:
+    """The request with what a pipeline file says of inputs and output; an option that was typed beats it."""
+    from tconv.settings import applied
+
+    typed = [name for name in ctx.params if getattr(ctx.get_parameter_source(name), "name", "") == "COMMANDLINE"]
+    return applied(request, settings, {name.strip("_").removeprefix("no_") for name in typed})
 
 
 def register(app: typer.Typer) -> None:
