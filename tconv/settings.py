@@ -55,10 +55,12 @@ _MEANT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def model(name: str, options: Mapping[str, str]) -> Any:
-    """The options as a type that msgspec checks files against and describes in JSON Schema."""
+def model(name: str, options: Mapping[str, str], as_typed: Callable[[Any], Any] = lambda kind: kind) -> Any:
+    """The options as a type that msgspec checks files against, and describes in JSON Schema; ``as_typed`` makes of the
+    type of each what may stand in the file before variables have their values.
+    """
     members = [
-        (key.replace("-", "_"), Annotated[_type(key) | UnsetType, Meta(description=text)], UNSET)
+        (key.replace("-", "_"), Annotated[as_typed(_type(key)) | UnsetType, Meta(description=text)], UNSET)
         for key, text in options.items()
     ]
     return msgspec.defstruct(name, members, rename="kebab", forbid_unknown_fields=True, kw_only=True)

@@ -179,6 +179,7 @@ class Step(ABC):
     name: ClassVar[str]
     usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
+    open_choices: ClassVar[Sequence[str]] = ()  # the parameters among them that take other words too
 
     @abstractmethod
     def apply(self, stream: Stream) -> Stream: ...

@@ -33,7 +33,7 @@ LAYERS = [
     ["scan", "settings", "sharding"],
     ["measure"],
     ["recipes", "spelling", "fold"],
-    ["planner"],
+    ["planner", "schema"],
     ["report", "resume", "verify"],
     ["job"],
     ["cli"],

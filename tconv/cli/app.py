@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import check, console, convert, diff, dry_run, formats, inspect, pipelines, steps
+from tconv.cli import check, console, convert, diff, dry_run, formats, inspect, pipelines, schema, steps
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
 
@@ -106,7 +106,7 @@ def root(
     """
 
 
-for _module in (convert, dry_run, inspect, check, diff, formats, steps, pipelines):
+for _module in (convert, dry_run, inspect, check, diff, formats, steps, pipelines, schema):
     _module.register(app)
 for _command in app.registered_commands:
     _command.cls = Verb
