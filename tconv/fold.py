@@ -7,22 +7,29 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import registry, selection, sharding, targets
+from tconv.dtypes import DType
 from tconv.errors import TconvError, TconvErrors, raise_all
 from tconv.inputs import Input
 from tconv.ops import Promise
 from tconv.request import Progress, Request
 from tconv.targets import Target
-from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
+from tconv.tensor import Extra, Scan, Spec, Step, Stream, Tensor, Writer
+
+_TRACED = 3  # tensors of a file
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset."""
+    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset.
+
+    ``traces``: of some tensors, each of another dtype, the specs as read and after every step.
+    """
 
     path: Path
     target: Target
     stream: Stream
     writer: Writer
+    traces: tuple[tuple[Spec, ...], ...] = ()
 
     def sources(self) -> Iterator[Path]:
         """The files that it is made of: its inputs, and of a sharded one the shards that its tensors are in."""
@@ -87,14 +94,39 @@ def _plan_target(
     selection.refuse_doubles(stream)
     stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
+    traces = Traces(stream)
     for step in steps:
         stream = _apply(_called(step, stem), stream, scan)
+        traces.follow(stream)
     stream = selection.unshare(_without_idle_promises(stream))
     selection.refuse_doubles(stream)
     return [
-        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
+        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra), traces.found)
         for path, part in _parts(request, target, stream)
     ]
+
+
+class Traces:
+    """The specs of a few tensors, the first of each dtype, on their way through the steps."""
+
+    def __init__(self, stream: Stream) -> None:
+        first: dict[DType, Spec] = {}
+        for tensor in stream.tensors:
+            first.setdefault(tensor.spec.dtype, tensor.spec)
+        self._specs = [[spec] for spec in list(first.values())[:_TRACED]]
+
+    def follow(self, stream: Stream) -> None:
+        """One step further. What a step made one of is that one from there on, what it dropped is followed no more."""
+        names = {trace[-1].name for trace in self._specs}
+        now = {t.spec.name: t.spec for t in stream.tensors if t.spec.name in names}
+        if len(stream.tensors) == 1:
+            self._specs = self._specs[:1]
+            now = dict.fromkeys(names, stream.tensors[0].spec)
+        self._specs = [[*trace, now[trace[-1].name]] for trace in self._specs if trace[-1].name in now]
+
+    @property
+    def found(self) -> tuple[tuple[Spec, ...], ...]:
+        return tuple(tuple(trace) for trace in self._specs)
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:

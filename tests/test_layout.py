@@ -34,7 +34,7 @@ LAYERS = [
     ["measure"],
     ["recipes", "spelling", "fold"],
     ["planner", "schema"],
-    ["report", "resume", "verify"],
+    ["explain", "report", "resume", "verify"],
     ["job"],
     ["cli"],
     ["__main__"],

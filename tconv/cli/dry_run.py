@@ -30,6 +30,15 @@ def plan(**options: Any) -> int:
                                                            what --step takes
     tconv plan photos/ --resize 224 --normalize --print yaml > mine.yaml
                                                            what --pipeline takes
+
+    The plan has every tensor before and after, a few of them step by step, which steps go in one pass and how, what
+    decodes, the bytes that are read, moved (decoded, and made by each pass) and written, and the memory for values.
+
+    --print json has these keys: plan (1), steps, notes, skipped [{path, reason}], in_the_way [path], files [{path,
+    format, bytes, tensors [{name, source, before {dtype, shape}, after {dtype, shape, axes, range, device}, same_as},
+    for a stack parts [{source, before}]], traces [{tensor, specs: as read and after each step}]}], beside [{path,
+    bytes}], passes [{tensors, passes [{steps, how}]}], decoders {library: tensors}, bytes {read, moved, written},
+    peak_memory, workers.
     """
     return convert(**options, dry_run=True)
 
@@ -63,6 +72,10 @@ def _in_form(planned: Plan, form: str) -> Iterator[str]:
         yield from map(printable, lines(planned))
     elif form == "steps":
         yield " | ".join(map(str, planned.steps))
+    elif form == "json":
+        from tconv.cli.plan_json import render
+
+        yield render(planned)
     else:
         from tconv.spelling import pipeline_file
 

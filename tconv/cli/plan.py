@@ -11,10 +11,13 @@ from tconv.cli.table import table
 from tconv.parts import Parts
 
 if TYPE_CHECKING:
+    from tconv import explain
     from tconv.fold import Planned
     from tconv.planner import Plan
     from tconv.sharding import Companion
     from tconv.tensor import Spec, Tensor
+
+_CHAINS = 5  # ways of making tensors that are spelled out
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -25,12 +28,39 @@ def lines(plan: Plan) -> Iterator[str]:
         yield from (f"  {line}" for line in _tensors(file))
     yield from _companions(plan)
     yield ""
+    yield from _how(plan)
     exact = f" ({plan.size:,} bytes)" if plan.size >= 1000 else ""
     count = len(plan.files) + len(plan.companions)
     yield (
         f"total: {human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
         f"peak memory for values about {human(plan.peak_memory)} with {plan.workers} workers"
     )
+
+
+def _how(plan: Plan) -> Iterator[str]:
+    """How it is done: what becomes of a tensor step by step, which steps go in one pass, what is read and moved."""
+    from tconv import explain
+
+    for trace in plan.files[0].traces if len(plan.steps) > 1 else ():
+        rows = [[str(step), described(spec)] for step, spec in zip(("as read", *plan.steps), trace, strict=True)]
+        yield f"{trace[0].name}, step by step"
+        yield from (f"  {line}" for line in list(table(["", ""], rows))[1:])
+    chains = explain.chains(plan)
+    for passes, count in chains[:_CHAINS]:
+        yield f"passes: {' '.join(map(_pass, passes)) or '[as it is]'}{f' ({count:,} tensors)' * (count > 1)}"
+    if len(chains) > _CHAINS:
+        yield f"… and {len(chains) - _CHAINS} other ways"
+    if found := explain.decoders(plan):
+        yield f"decoded by {', '.join(f'{name} ({count:,})' for name, count in found)}"
+    costs = explain.costs(plan)
+    yield f"reads {human(costs.read)}, moves {human(costs.moved)}, writes {human(costs.written)}"
+
+
+def _pass(one: explain.Pass) -> str:
+    from tconv.explain import BY_ITSELF
+
+    steps = " + ".join(one.steps)
+    return f"[{steps}]" if one.how == BY_ITSELF else f"[{steps}: {one.how}]"
 
 
 def _companions(plan: Plan) -> Iterator[str]:
