@@ -9,6 +9,7 @@ import yaml
 
 from tconv.errors import UsageError
 
+MOST = 100_000  # nodes of a document
 _PLAIN = {  # what is written without quotes and no text, as YAML 1.2's core schema has it; but 0224 is no number
     "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
     "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
@@ -70,6 +71,7 @@ class Document:
         try:
             self.loader = Loader(text)
             self.root: Any = self.loader.get_single_node()
+            _size(self.root, {})
         except Exception as problem:  # whatever the parser stumbles over
             raise _broken(problem) from problem
 
@@ -122,6 +124,21 @@ def dump(data: Any) -> str:
 
 def _item(node: Any, number: int) -> Any:
     return node.value[number] if is_list(node) and number < len(node.value) else None
+
+
+def _size(node: Any, known: dict[int, int]) -> int:
+    """How many nodes there are below one once all aliases are followed; refuses too many, and those without end."""
+    if node is None or is_text(node):
+        return 1
+    if id(node) not in known:
+        known[id(node)] = MOST  # what an alias within it would stand for
+        children = node.value if is_list(node) else [child for pair in node.value for child in pair]
+        known[id(node)] = 1 + sum(_size(child, known) for child in children)
+    if known[id(node)] > MOST:
+        raise yaml.composer.ComposerError(
+            None, None, f"its aliases stand for more than {MOST:,} values", node.start_mark
+        )
+    return known[id(node)]
 
 
 def _broken(problem: Exception) -> UsageError:

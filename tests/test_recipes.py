@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,14 @@ def test_rules_that_follow_each_other_are_one_set(tmp_path: Path) -> None:
             'scale | match(["*.norm.*", "bias"]: cast(float32), "*": clamp(0, 1) | cast(float16))',
             'clamp(0, 1) | match("x": [])',
         ]
+    )
+
+
+def test_the_file_of_the_readme_is_one(tmp_path: Path) -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    assert list(recipe(write(tmp_path / "x.yaml", text), {"dtype": "half"}).steps) == steps_from_text(
+        ['match(["*.norm.*", "head.*"]: cast(float32), "*": cast(float16))']
     )
 
 

@@ -72,3 +72,11 @@ def test_what_is_no_yaml_has_a_position(text: str, why: str, position: int) -> N
     with pytest.raises(UsageError, match=why) as caught:
         read(text)
     assert caught.value.position == position
+
+
+def test_aliases_that_stand_for_too_much_are_refused() -> None:
+    assert read("a: &a [1, 2]\nb: [*a, *a]") == {"a": [1, 2], "b": [[1, 2], [1, 2]]}
+    laughs = "l0: &l0 [x]\n" + "".join(f"l{n}: &l{n} [{', '.join([f'*l{n - 1}'] * 10)}]\n" for n in range(1, 10))
+    for text in (laughs, "a: &a [*a]", "&a {b: [*a]}"):
+        with pytest.raises(UsageError, match="aliases stand for more than 100,000 values"):
+            read(text)
