@@ -65,9 +65,13 @@ class NotTensor(TconvError):  # noqa: N818  # a refusal by kind, which a stream 
 
 
 class UsageError(TconvError):
-    """The command itself is wrong; no file needs opening to know it."""
+    """The command itself is wrong; no file needs opening to know it.
+
+    ``position``: where in the text of a chain or a pipeline file, counted from 0, if that is known.
+    """
 
     exit_code = 2
+    position: int | None = None
 
 
 class TconvErrors(TconvError):  # noqa: N818  # it is several errors, and named so

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import batches, beside, registry, selection, sharding, targets
+from tconv.dtypes import DType
 from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
 from tconv.labels import Labelling
@@ -14,17 +15,23 @@ from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise
 from tconv.request import Progress, Request
 from tconv.targets import Target
-from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
+from tconv.tensor import Extra, Scan, Spec, Step, Stream, Tensor, Writer
+
+_TRACED = 3  # tensors of a file
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset."""
+    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset.
+
+    ``traces``: of some tensors, each of another dtype, the specs as read and after every step.
+    """
 
     path: Path
     target: Target
     stream: Stream
     writer: Writer
+    traces: tuple[tuple[Spec, ...], ...] = ()
 
     def sources(self) -> Iterator[Path]:
         """The files that it is made of: its inputs, the shards that its tensors are in, the file of its labels."""
@@ -124,10 +131,11 @@ def _plan_target(
     stream = _declared_by(request, stream)
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
-    made = _chained(request, [_called(step, stem) for step in steps], stream, scan)
+    traces = Traces(stream)
+    made = _chained(request, [_called(step, stem) for step in steps], stream, scan, traces.follow)
     owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
-        Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write))
+        Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
         for own, whole in zip(owners, made, strict=True)
         for path, part in _labelled(labelling, _parts(request, own, _finished(_rounding(whole, request), own)))
     ]
@@ -141,7 +149,7 @@ def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]])
 def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
     stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
-    (made,) = _chained(request, steps, stream, None)
+    (made,) = _chained(request, steps, stream, None, lambda _: None)
     return _without_idle_promises(made)
 
 
@@ -160,6 +168,29 @@ def _finished(stream: Stream, target: Target) -> Stream:
     stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
     return stream
+
+
+class Traces:
+    """The specs of a few tensors, the first of each dtype, on their way through the steps."""
+
+    def __init__(self, stream: Stream) -> None:
+        first: dict[DType, Spec] = {}
+        for tensor in stream.tensors:
+            first.setdefault(tensor.spec.dtype, tensor.spec)
+        self._specs = [[spec] for spec in list(first.values())[:_TRACED]]
+
+    def follow(self, stream: Stream) -> None:
+        """One step further. What a step made one of is that one from there on, what it dropped is followed no more."""
+        names = {trace[-1].name for trace in self._specs}
+        now = {t.spec.name: t.spec for t in stream.tensors if t.spec.name in names}
+        if len(stream.tensors) == 1:
+            self._specs = self._specs[:1]
+            now = dict.fromkeys(names, stream.tensors[0].spec)
+        self._specs = [[*trace, now[trace[-1].name]] for trace in self._specs if trace[-1].name in now]
+
+    @property
+    def found(self) -> tuple[tuple[Spec, ...], ...]:
+        return tuple(tuple(trace) for trace in self._specs)
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -183,13 +214,19 @@ def _called(step: Step, name: str) -> Step:
     return changed
 
 
-def _chained(request: Request, steps: Sequence[Step], stream: Stream, scan: Scan | None) -> list[Stream]:
-    """The stream through every step: one, or of those batches into which the first step that gathers divides it."""
+def _chained(
+    request: Request, steps: Sequence[Step], stream: Stream, scan: Scan | None, follow: Callable[[Stream], None]
+) -> list[Stream]:
+    """The stream through every step: one, or of those batches into which the first step that gathers divides it.
+
+    ``follow`` sees the first of them after every step.
+    """
     streams, size = [stream], request.batch_size
     for step in steps:
         if step.gathers and size is not None:
             streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
         streams = _apply(step, streams, scan)
+        follow(streams[0])
     return streams
 
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
     for step in chain:
-        _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
+        # What is wrong in itself is told before any file is looked for.
+        step.each(lambda one: _with_exceptions(one, request))
     _refuse_idle(request, chain)
     pictures.refuse_unheld(request, form, chain)
     found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
@@ -177,9 +179,11 @@ def _drafted(
         existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *heard, *(n for f in files for n in (*f.stream.notes, *told(f)))]
     notes += map(str, earlier) if request.force else ()
-    kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
-    if request.skip or kept:
+    kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
+    ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
+    if request.skip or kept or any(step.name == "match" for step in ruled):
         names = names_of(request, chosen, streams)
+        _refuse_idle_rules(ruled, names)
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
@@ -199,7 +203,8 @@ def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, 
 def _choose(request: Request, inputs: Sequence[Input], form: Format | None) -> list[Target]:
     """The targets; a default name tells the dtype that it quantizes or casts to."""
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
-    rounding: list[Any] = [s for s in chain if s.name == "quantize"] or [s for s in chain if s.name == "cast"]
+    plain: list[Any] = [s for whole in chain for s in whole.flat()]
+    rounding = [s for s in plain if s.name == "quantize"] or [s for s in plain if s.name == "cast"]
     wanted = rounding[-1].target if rounding else None
     return targets.choose(
         inputs,
@@ -226,7 +231,24 @@ def _steps(request: Request, found: Found, chosen: Sequence[Target], form: Forma
     else:
         steps = steps_from_text(replace(request.sugar, stack=stack).chain())
     steps = pictures.one_by_one(steps, request, form, found.inputs)
-    return [_with_exceptions(s, request) for s in steps]
+    return [s.each(lambda one: _with_exceptions(one, request)) for s in steps]
+
+
+def _refuse_idle_rules(steps: Sequence[Step], names: Sequence[str]) -> None:
+    """Refuse a rule of ``match`` that is for no tensor of any input: those it was meant for would fare otherwise."""
+    for step in steps:
+        match: Any = step
+        ruled = {match.rule_of(name) for name in names} if step.name == "match" else set()
+        for number, rule in enumerate(match.rules if ruled else ()):
+            if number in ruled:
+                continue
+            if not any(rule.fits(name) for name in names):
+                selection.refuse_unmatched("match", names, rule.globs[:1])
+            raise TconvError(
+                f"the rules before {', '.join(map(repr, rule.globs))} take all that it matches",
+                remedy="the first rule that fits counts: put the special ones first",
+                step=str(step),
+            )
 
 
 def _implies_stack(request: Request, found: Found, chosen: Sequence[Target]) -> bool:
@@ -253,8 +275,9 @@ def _refuse_idle_padding(request: Request, steps: Sequence[Step], chosen: Sequen
 
 def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
     """Refuse what says how to cast where nothing is cast, and how to round where nothing is rounded."""
-    casts, rounds = any(step.name == "cast" for step in chain), any(step.rounds for step in chain)
-    quantizes = any(step.name == "quantize" for step in chain)
+    plain = [step for whole in chain for step in whole.flat()]
+    casts, rounds = any(step.name == "cast" for step in plain), any(step.rounds for step in plain)
+    quantizes = any(step.name == "quantize" for step in plain)
     asked = {
         "--keep": (request.keep, casts or quantizes),
         "--policy": (request.policy, casts),

@@ -81,6 +81,7 @@ STEPS: dict[str, str] = {
     "dequantize": "tconv.steps.dequantize:Dequant",
     "denormalize": "tconv.steps.denormalize:Denormalize",
     "letterbox": "tconv.steps.letterbox:Letterbox",
+    "match": "tconv.steps.match:Match",
     "normalize": "tconv.steps.normalize:Normalize",
     "pad": "tconv.steps.pad:Pad",
     "permute": "tconv.steps.permute:Permute",

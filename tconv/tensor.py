@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -153,6 +153,7 @@ class Extra:
     index: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
     fields: str | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -194,6 +195,7 @@ class Step(ABC):
     usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
     rounds: ClassVar[bool] = False  # whether its results are rounded to a dtype, which they may overflow
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
+    open_choices: ClassVar[Sequence[str]] = ()  # the parameters among them that take other words too
     # Whether it looks at tensors together: at all of them, or with --batch-size at those of one batch.
     gathers: ClassVar[bool] = False
 
@@ -208,6 +210,14 @@ class Step(ABC):
     def fit(self, stream: Stream, scan: Scan) -> tuple[Step, tuple[str, ...]]:
         """The same step with what the values of ``stream`` decide settled, and a note on each decision."""
         return self, ()
+
+    def flat(self) -> Iterator[Step]:
+        """The step itself, or where it is made of steps those, in their order."""
+        yield self
+
+    def each(self, change: Callable[[Step], Step]) -> Step:
+        """The step with ``change`` done to it, or where it is made of steps to each of those."""
+        return change(self)
 
     @abstractmethod
     def __str__(self) -> str:

@@ -134,6 +134,10 @@ PipelineName = Annotated[
         autocompletion=complete.pipelines,
     ),
 ]
+Set = Annotated[
+    list[str] | None,
+    _option(STEPS, "A variable of the pipeline; repeatable.", "--set", metavar="NAME=VALUE"),
+]
 
 RangeText = Annotated[str | None, _option(VALUES, "The interval in which the values lie.", "--range", metavar="LO,HI")]
 InputLayout = Annotated[
@@ -235,6 +239,12 @@ MaxPixels = Annotated[
 ]
 
 DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
+Print = Annotated[
+    Literal["plan", "steps", "yaml", "json"] | None,
+    _choice(
+        RUNNING, "The same: the plan, or what --step or --pipeline take.", "--print", "plan", "steps", "yaml", "json"
+    ),
+]
 OnBad = Annotated[
     Literal["error", "skip"],
     _choice(

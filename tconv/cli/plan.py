@@ -14,10 +14,13 @@ from tconv.parts import Parts
 from tconv.selection import first_few
 
 if TYPE_CHECKING:
+    from tconv import explain
     from tconv.fold import Planned
     from tconv.planner import Plan
     from tconv.sharding import Companion
     from tconv.tensor import Spec, Tensor
+
+_CHAINS = 5  # ways of making tensors that are spelled out
 
 
 def lines(plan: Plan) -> Iterator[str]:
@@ -30,6 +33,7 @@ def lines(plan: Plan) -> Iterator[str]:
         yield from (f"  {line}" for line in _tensors(file))
     yield from _companions(plan)
     yield ""
+    yield from _how(plan)
     most = "at most " if any(file.writer.compresses for file in plan.files) else ""
     exact = f" ({plan.size:,} bytes)" if plan.size >= 1000 and not most else ""
     count = len(plan.files) + len(plan.companions)
@@ -46,6 +50,32 @@ def _batches(plan: Plan) -> Iterator[str]:
         counts = [(file, file.stream.tensors[0].spec.shape[0]) for file in plan.files]
         smaller = [f"{_shown(file)} has {count}" for file, count in counts if count < size]
         yield f"batches of {size:,}: {', '.join([f'{len(counts):,} in all', *smaller])}"
+
+
+def _how(plan: Plan) -> Iterator[str]:
+    """How it is done: what becomes of a tensor step by step, which steps go in one pass, what is read and moved."""
+    from tconv import explain
+
+    for trace in plan.files[0].traces if len(plan.steps) > 1 else ():
+        rows = [[str(step), described(spec)] for step, spec in zip(("as read", *plan.steps), trace, strict=True)]
+        yield f"{trace[0].name}, step by step"
+        yield from (f"  {line}" for line in list(table(["", ""], rows))[1:])
+    chains = explain.chains(plan)
+    for passes, count in chains[:_CHAINS]:
+        yield f"passes: {' '.join(map(_pass, passes)) or '[as it is]'}{f' ({count:,} tensors)' * (count > 1)}"
+    if len(chains) > _CHAINS:
+        yield f"… and {len(chains) - _CHAINS} other ways"
+    if found := explain.decoders(plan):
+        yield f"decoded by {', '.join(f'{name} ({count:,})' for name, count in found)}"
+    costs = explain.costs(plan)
+    yield f"reads {human(costs.read)}, moves {human(costs.moved)}, writes {human(costs.written)}"
+
+
+def _pass(one: explain.Pass) -> str:
+    from tconv.explain import BY_ITSELF
+
+    steps = " + ".join(one.steps)
+    return f"[{steps}]" if one.how == BY_ITSELF else f"[{steps}: {one.how}]"
 
 
 def _companions(plan: Plan) -> Iterator[str]:

@@ -72,6 +72,11 @@ class Run:
         out.reshape(turned.shape)[...] = turned
         return lost
 
+    def rows(self, shape: tuple[int, ...]) -> int:
+        """How many rows of 256 entries the table has that does it all for an array of ``shape``; 0 if none does."""
+        table = self._table(shape) if self.segments else None
+        return len(table.rows) if table else 0
+
     def check(self, x: Array) -> Account:
         """The account of an inert run of the flat ``x``."""
         account = Account()

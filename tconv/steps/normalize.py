@@ -44,6 +44,7 @@ class Normalize(Step):
     rounds: ClassVar[bool] = True
     usage: ClassVar[str] = "normalize(imagenet), normalize(mean=0.5, std=0.5), normalize(mean=[0, 0.5], std=[1, 0.2])"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {"stats": tuple(NAMED)}
+    open_choices: ClassVar[Sequence[str]] = ("stats",)
 
     stats: str | None = None
     mean: float | tuple[float, ...] | None = None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tconv.errors import TconvError, UsageError
+from tconv.grammar import quoted
 from tconv.parts import Parts
 from tconv.tensor import NO_ATTRS, Spec, Step, Tensor
 
@@ -64,8 +65,7 @@ class Stack(Step):
     def __str__(self) -> str:
         if self.into == "stack":
             return "stack"
-        quote = '"' if "'" in self.into else "'"
-        return f"stack(into={quote}{self.into}{quote})"
+        return f"stack(into={quoted(self.into)})"
 
 
 def _kind(spec: Spec) -> tuple[object, ...]:

@@ -80,7 +80,8 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
         for tensor in stream.tensors:
             by_file[str(tensor.source.path)].append(tensor)
     told = labels(stream)
-    fields = {file: _integers(tensors, told) for file, tensors in by_file.items() if len(tensors) > 1}
+    least = 1 if stream.extra.partial else 2
+    fields = {file: _integers(tensors, told) for file, tensors in by_file.items() if len(tensors) >= least}
     names = [t.spec.name for found in fields.values() for t in found]
     wanted = stream.extra.fields
     if names and wanted is None:

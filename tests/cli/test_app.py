@@ -74,7 +74,7 @@ def test_the_help_of_convert_has_its_options_in_groups(tconv: Tconv) -> None:
     assert order == sorted(order)
 
 
-@pytest.mark.parametrize("verb", ["inspect", "doctor", "stats", "formats", "steps", "pipelines"])
+@pytest.mark.parametrize("verb", ["plan", "inspect", "doctor", "stats", "formats", "steps", "pipelines", "schema"])
 def test_every_verb_has_a_help(tconv: Tconv, verb: str) -> None:
     ran = tconv(verb, "--help")
     assert ran.code == 0

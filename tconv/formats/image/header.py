@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 from tconv.dtypes import DTYPES, DType
@@ -28,7 +28,7 @@ class Header:
     ``white`` is the largest value that a sample can have: 255 in 8 bits (fewer bits are scaled up to it), 4095 in 12
     bits (more than 8 are left as they are); None where it is unknown (floats, signed integers). ``orientation`` is
     EXIF's (or XMP's), None if the EXIF data are damaged. ``profile`` names the colour space of an ICC profile that is
-    not sRGB or plain grey.
+    not sRGB or plain grey. ``library`` is what decodes the pixels, where their depth alone does not tell.
     """
 
     width: int
@@ -40,6 +40,7 @@ class Header:
     frames: int = 1
     orientation: int | None = 1
     profile: str = ""
+    library: str = field(default="", compare=False)
 
 
 class Picture(NamedTuple):

@@ -33,9 +33,14 @@ def scan(file: BinaryIO, every: bool) -> Header:
     dtype = UINT16 if layout.depth == 16 else BOOL if layout.depth == 1 and colour == "gray" and not alpha else UINT8
     header = Header(
         layout.width, layout.height, colour, alpha, dtype, 65535 if dtype is UINT16 else 255,
-        _frames(file, found), chunks.turned(file, found), chunks.profile(file, found),
+        _frames(file, found), chunks.turned(file, found), chunks.profile(file, found), library=_library(layout),
     )  # fmt: skip
     return _animated(header, _controls(file, found, layout)) if every and header.frames > 1 else header
+
+
+def _library(layout: Layout) -> str:
+    """Pillow would cut the colours of 16 bits to 8."""
+    return "Pillow" if layout.depth < 16 or layout.kind == 0 else "OpenCV"
 
 
 def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
@@ -85,11 +90,11 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 
 
 def _decoded(plain: bytes, layout: Layout) -> Array:
-    if layout.depth < 16 or layout.kind == 0:
+    if _library(layout) == "Pillow":
         from tconv.formats.image.pillow import first
 
         return first("PngImagePlugin.PngImageFile", plain, Header(layout.width, layout.height, "rgb")).pixels
-    from tconv.formats.image.opencv import decode_one  # Pillow would cut them to 8 bits
+    from tconv.formats.image.opencv import decode_one
 
     pixels = decode_one(plain)
     return pixels[..., [0, 3]] if layout.kind == 4 else pixels

@@ -59,7 +59,8 @@ def scan(file: BinaryIO, every: bool) -> Header:
         _check_sizes(directory, layout, size)
     header = _shallow(file, layout) if layout.shallow else _deep(layout, order)
     turned, profile = _turned(file, found[0]), unusual(tags.beside(file, found[0], tags.ICC))
-    return replace(header, frames=frames, orientation=turned, profile=profile)
+    library = "OpenCV" if layout.by_opencv else "Pillow"
+    return replace(header, frames=frames, orientation=turned, profile=profile, library=library)
 
 
 def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
