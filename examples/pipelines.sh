@@ -20,7 +20,9 @@ tconv "$pictures" --pipeline keras-mobilenet -o "$out/keras-mobilenet.npz" --for
 tconv "$pictures" --pipeline mnist -o "$out/mnist.npz" --force
 tconv "$pictures" --pipeline tf-image -o "$out/tf-image.npz" --force
 tconv "$pictures" --pipeline vit-inception -o "$out/vit-inception.npz" --force
+tconv "$pictures" --pipeline yolo-letterbox -o "$out/yolo-letterbox.npz" --force
 
 tconv "$checkpoint" --pipeline bf16 -o "$out/bf16.pt" --force
 tconv "$checkpoint" --pipeline half -o "$out/half.pt" --force
 tconv "$checkpoint" --pipeline half-keep-norms -o "$out/half-keep-norms.pt" --force
+tconv "$checkpoint" --pipeline int8-weights -o "$out/int8-weights.pt" --force

@@ -25,7 +25,8 @@ pictures are {photos} of `examples/photos`; opacity is dropped, as the libraries
 For scale: one level of 255 is 0.0039 in 0…1, 0.0078 in -1…1, and up to 0.0175 in ImageNet's units.
 
 Checkpoints: `half` and `bf16` are bit for bit `module.half()` and `module.bfloat16()`; `half-keep-norms` is those with
-the normalization layers as they were. Tests compare with PyTorch.
+the normalization layers as they were; `int8-weights` is
+`torch.quantize_per_channel` but for ties. Tests compare with PyTorch.
 
 `tests/peers` has the code of each library. Keras and TensorFlow come with `pip install '.[all,test]'`, and a test
 compares with them as they are installed, every value. For torchvision, which brings CUDA along, the arrays were written

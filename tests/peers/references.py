@@ -205,4 +205,26 @@ KERAS = [
         ("--step", "scale(float32, like=tensorflow)"), _tf_scaled, 0.02, JPEG,
     ),
 ]  # fmt: skip
-REFERENCES = {"torchvision": TORCHVISION, "keras": KERAS}
+
+
+# ---------------------------------------------------------------------------------------------- YOLO
+def _letterbox(path: Path) -> Any:
+    """The arithmetic of ultralytics' LetterBox((640, 640), auto=False), with Pillow's resize in place of OpenCV's."""
+    cv2 = importlib.import_module("cv2")
+    image = _opened(path)
+    ratio = min(640 / image.height, 640 / image.width)
+    wide, high = round(image.width * ratio), round(image.height * ratio)
+    dw, dh = (640 - wide) / 2, (640 - high) / 2
+    top, bottom, left, right = round(dh - 0.1), round(dh + 0.1), round(dw - 0.1), round(dw + 0.1)
+    pixels = np.asarray(image.resize((wide, high), importlib.import_module("PIL.Image").Resampling.BILINEAR))
+    boxed = cv2.copyMakeBorder(pixels, top, bottom, left, right, cv2.BORDER_CONSTANT, value=(114, 114, 114))
+    return boxed.transpose(2, 0, 1).astype(np.float32) / np.float32(255)
+
+
+YOLO = [
+    Reference(
+        "yolo-letterbox", "OpenCV", "copyMakeBorder of ultralytics' LetterBox, after Pillow's resize",
+        ("--pipeline", "yolo-letterbox"), _letterbox, 0, "the same float32 division, rounded once",
+    ),
+]  # fmt: skip
+REFERENCES = {"torchvision": TORCHVISION, "keras": KERAS, "opencv": YOLO}
