@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import registry, selection, sharding, targets
+from tconv import registry, selection, sharding, targets, tying
 from tconv.errors import TconvError, TconvErrors, raise_all
 from tconv.inputs import Input
 from tconv.ops import Promise
@@ -91,6 +91,7 @@ def _plan_target(
         stream = _apply(_called(step, stem), stream, scan)
     stream = selection.unshare(_without_idle_promises(stream))
     selection.refuse_doubles(stream)
+    stream = tying.settle(stream, target, wanted=request.tie)
     return [
         Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
         for path, part in _parts(request, target, stream)

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tconv import registry, selection, targets
+from tconv import registry, selection, targets, tying
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, left_out, names_of, plan_all, read_all
@@ -102,6 +102,8 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
         raise UsageError("there is nothing to convert")
     inputs = [i for i in inputs if i.path in streams]
     chosen = _choose(request, inputs)
+    if request.tie:
+        tying.refuse_unable(chosen)
     steps = _steps(request, inputs, chosen)
     files = plan_all(request, chosen, streams, steps, scan)
     if request.resume and not any(target.sharded for target in chosen):

@@ -30,6 +30,7 @@ class Request:
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
     shard_size: int | None = None
+    tie: bool = False
     on_overflow: str = "error"
     keep: tuple[str, ...] = ()
     policy: str | None = None

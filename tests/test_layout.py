@@ -30,7 +30,7 @@ LAYERS = [
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "request"],
-    ["scan", "sharding"],
+    ["scan", "sharding", "tying"],
     ["measure"],
     ["recipes", "fold"],
     ["planner"],

@@ -54,7 +54,10 @@ def _shown(file: Planned | Companion) -> str:
 
 def _tensors(file: Planned) -> Iterator[str]:
     """A table of the tensors; under one that is a stack, which file each of its slices comes from."""
-    rows = [[t.spec.name, _before(t), "->", described(t.spec), human(t.spec.nbytes)] for t in file.stream.tensors]
+    rows = [
+        [t.spec.name, _before(t), "->", described(t.spec), human(t.spec.nbytes) if file.writer.stored(i) else "shared"]
+        for i, t in enumerate(file.stream.tensors)
+    ]
     header, *body = table(["tensor", "from", "", "to", "bytes"], rows, right=[4])
     yield header
     for tensor, line in zip(file.stream.tensors, body, strict=True):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import NotTensor, TconvError, raise_all
-from tconv.formats import mark, strict_json
+from tconv.formats import mark, strict_json, ties
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
@@ -51,7 +51,7 @@ _UNREAD = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}  # bits of the dty
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
-    """Its tensors, lazily, in the order of the header, and its metadata.
+    """Its tensors, lazily, in the order of the header, then those that the metadata tie to one of them; its metadata.
 
     They are weights, unless the file bears tconv's mark of data. Everything that the header says is checked: names
     are unique, dtypes known, sizes those of the shapes; the tensors fill the file without a hole or an overlap.
@@ -65,12 +65,15 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         check_length(start + _end(entries), size)
         known = [(entry, Spec(entry.name, entry.dtype, entry.shape)) for entry in entries if entry.dtype]
         check_names([spec for _, spec in known])
-    found, notes = mark.take_off(metadata, [spec for _, spec in known])
+    tied = ties.found(metadata, {spec.name for _, spec in known}, header)
+    plain = {key: text for key, text in metadata.items() if key not in tied}
+    found, notes = mark.take_off(plain, [spec for _, spec in known])
     sources = [RawSource(path, spec.dtype, spec.shape, start + entry.start) for entry, spec in known]
-    tensors = tuple(Tensor(spec, source) for spec, source in zip(found.specs, sources, strict=True))
+    own = {spec.name: Tensor(spec, source) for spec, source in zip(found.specs, sources, strict=True)}
+    tensors = (*own.values(), *(ties.tied(name, own[base]) for name, base in tied.items()))
     extra = Extra(found.kind, metadata=found.metadata)
     others = tuple(_unread(path, entry) for entry in entries if not entry.dtype)
-    return Stream(tensors, extra, tuple(f"{path}: {n}" for n in notes), others)
+    return Stream(tensors, extra, tuple(f"{path}: {n}" for n in (*notes, *ties.told(tied))), others)
 
 
 def _unread(path: Path, entry: _Entry) -> NotTensor:
@@ -169,7 +172,7 @@ class SafetensorsWriter(PositionalWriter):
     """Lays tensors out as the library does, byte for byte: by dtype, then by name, so that each is aligned.
 
     Weights get the metadata ``format: pt`` where there is no ``format``: Hugging Face's transformers refuse files
-    without. Data get tconv's mark.
+    without. Data get tconv's mark. Tensors with the attribute "tied" are written into the metadata, by name only.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
@@ -179,10 +182,16 @@ class SafetensorsWriter(PositionalWriter):
             if spec.name == METADATA:
                 raise TconvError("the name is the format's own, of its metadata", tensor=spec.name)
         self.specs = specs
-        self._header, starts = _planned(specs, mark.put_on(extra, specs))
-        self.offsets = [len(self._header) + start for start in starts]
-        self.size = len(self._header) + sum(spec.nbytes for spec in specs)
+        own = [spec for spec in specs if not ties.is_tied(spec)]
+        self._header, starts = _planned(own, mark.put_on(extra, own) | ties.to_metadata(specs))
+        at = {spec.name: len(self._header) + start for spec, start in zip(own, starts, strict=True)}
+        self.offsets = [at[spec.alias_of if ties.is_tied(spec) and spec.alias_of else spec.name] for spec in specs]
+        self.size = len(self._header) + sum(spec.nbytes for spec in own)
         self.left_out = left_out(extra, metadata=True)
+
+    def stored(self, i: int) -> bool:
+        """Whether tensor ``i`` is to be written; the others are tied to one that is."""
+        return not ties.is_tied(self.specs[i])
 
     def header(self) -> list[tuple[int, bytes]]:
         return [(0, self._header)]
