@@ -467,7 +467,6 @@ def test_other_files_are_refused_by_what_they_are(tmp_path: Path) -> None:
     path = tmp_path / "x.pt"
     for content, said in (
         (b"\x80\x04N.", "a plain pickle"),
-        (bytes(257) + b"ustar\x0000" + bytes(250), r"tar archive: .* before 0\.1\.10"),
         (b"lmgg" + bytes(100), "not a PyTorch checkpoint"),
     ):
         path.write_bytes(content)
