@@ -91,7 +91,11 @@ def _attempt(
             raise_all(skipped, remedy="no input was left, so nothing was written")
         if request.verify:
             _verify(planned, done, staging, progress)
-        for text in (*(t for ledger in ledgers.values() for t in ledger.earlier), *_losses(planned, outcome.lost)):
+        for text in (
+            *_beyond(planned, outcome),
+            *(t for ledger in ledgers.values() for t in ledger.earlier),
+            *_losses(planned, outcome.lost),
+        ):
             note(text)
         beside = [c for c in planned.companions if any(c.target == f.target for f in done)]
         for companion in beside:
@@ -217,6 +221,15 @@ def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
             if lost:
                 reason = lost.outside(stated.range, stated.dtype)
                 yield str(TconvError(reason, file=file, tensor=name, remedy="say the true range with --range LO,HI"))
+
+
+def _beyond(planned: Plan, outcome: Outcome) -> Iterator[str]:
+    """That more memory was taken than the user said."""
+    if outcome.beyond is not None:
+        place, cost = outcome.beyond
+        file, name = _where(planned, place)
+        reason = f"took {cost:,} bytes at once, more than --max-memory {planned.request.max_memory:,}"
+        yield str(TconvError(reason, file=file, tensor=name))
 
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:

@@ -31,6 +31,9 @@ def lines(plan: Plan) -> Iterator[str]:
         f"total: {human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
         f"peak memory for values about {human(plan.peak_memory)} with {plan.workers} workers"
     )
+    if plan.beyond:
+        name, nbytes = plan.beyond
+        yield f"--max-memory {human(plan.request.max_memory)} cannot be kept: {name} takes {human(nbytes)} at once"
 
 
 def _companions(plan: Plan) -> Iterator[str]:
