@@ -282,9 +282,9 @@ HOSTILE = {
 def test_hostile_pickles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal(HOSTILE[name])
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
     assert list(tmp_path.iterdir()) == []
 
@@ -347,9 +347,9 @@ def _wrapped(stack: bytes) -> bytes:
 @pytest.mark.parametrize("name", [name for name, _ in bombs()])
 def test_bombs_do_not_go_off(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal(dict(bombs())[name])
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB
 
 
