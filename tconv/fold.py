@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import batches, beside, registry, selection, sharding, targets
+from tconv import batches, beside, registry, selection, sharding, targets, tying
 from tconv.dtypes import DType
 from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
@@ -137,7 +137,9 @@ def _plan_target(
     return [
         Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
         for own, whole in zip(owners, made, strict=True)
-        for path, part in _labelled(labelling, _parts(request, own, _finished(_rounding(whole, request), own)))
+        for path, part in _labelled(
+            labelling, _parts(request, own, _finished(_rounding(whole, request), own, tie=request.tie))
+        )
     ]
 
 
@@ -162,12 +164,12 @@ def _declared_by(request: Request, stream: Stream) -> Stream:
     return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
 
 
-def _finished(stream: Stream, target: Target) -> Stream:
+def _finished(stream: Stream, target: Target, *, tie: bool) -> Stream:
     """What is left to be done when the chain is through."""
     stream = selection.unshare(_without_idle_promises(stream))
     stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
-    return stream
+    return tying.settle(stream, target, wanted=tie)
 
 
 class Traces:

@@ -92,7 +92,11 @@ def _attempt(
             raise_all(skipped, remedy="no input was left, so nothing was written")
         if request.verify:
             _verify(planned, done, staging, progress)
-        for text in (*(t for ledger in ledgers.values() for t in ledger.earlier), *_losses(planned, outcome.lost)):
+        for text in (
+            *_beyond(planned, outcome),
+            *(t for ledger in ledgers.values() for t in ledger.earlier),
+            *_losses(planned, outcome.lost),
+        ):
             note(text)
         beside = [c for c in planned.companions if any(c.target == f.target for f in done)]
         for companion in beside:
@@ -225,6 +229,15 @@ def _broken(stated: RangeKey, lost: Lost) -> TconvError:
         reason = lost.outside(stated.range, stated.dtype, "the range")
         return TconvError(reason, step=stated.step, remedy="as pixels they become the nearest in it")
     return TconvError(lost.outside(stated.range, stated.dtype), remedy="say the true range with --range LO,HI")
+
+
+def _beyond(planned: Plan, outcome: Outcome) -> Iterator[str]:
+    """That more memory was taken than the user said."""
+    if outcome.beyond is not None:
+        place, cost = outcome.beyond
+        file, name = _where(planned, place)
+        reason = f"took {cost:,} bytes at once, more than --max-memory {planned.request.max_memory:,}"
+        yield str(TconvError(reason, file=file, tensor=name))
 
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:

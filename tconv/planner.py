@@ -10,7 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from tconv import batches, labelling, pictures, registry, selection, sharding, targets
+from tconv import batches, labelling, pictures, registry, selection, sharding, targets, tying
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, names_of, plan_all, read_all, told
@@ -50,17 +50,29 @@ class Plan:
     def workers(self) -> int:
         return workers_for(self.request)
 
-    @cached_property
+    @property
     def peak_memory(self) -> int:
         """Bytes that the values being converted take at most: the largest pieces, one a worker, within the limit."""
-        costs: list[int] = []
+        return self._peak[0]
+
+    @property
+    def beyond(self) -> tuple[str, int] | None:
+        """The tensor that takes more than ``max_memory`` at once, the worst of them, and how many bytes that is."""
+        name, cost = self._peak[1]
+        return (name, cost) if cost > self.request.max_memory else None
+
+    @cached_property
+    def _peak(self) -> tuple[int, tuple[str, int]]:
+        costs, largest = list[int](), ("", 0)
         for file in self.files:
             for i, tensor in enumerate(file.stream.tensors):
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
-                    costs += [p.cost + (p.hi - p.lo) * item for p in program(tensor).pieces()]
+                    pieces = list(program(tensor).pieces())
+                    largest = max(largest, *((tensor.spec.name, p.cost) for p in pieces), key=lambda found: found[1])
+                    costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
                     costs = sorted(costs, reverse=True)[: self.workers]
-        return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0
+        return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest
 
     def sizes(self) -> dict[Path, int]:
         """Bytes that each output folder gets."""
@@ -157,6 +169,8 @@ def _drafted(
         if not inputs:
             refuse_bad(list(bad.values()), remedy="")
         chosen = _choose(request, labelling.arranged(request, labels, inputs), form)
+        if request.tie:
+            tying.refuse_unable(chosen)
         steps = _steps(request, found, chosen, form)
         _refuse_idle_padding(request, steps, chosen)
         beside, heard = labelling.fitting(request, labels, chosen)

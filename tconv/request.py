@@ -36,6 +36,7 @@ class Request:
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
     shard_size: int | None = None
+    tie: bool = False
     batch_size: int | None = None
     drop_last: bool = False
     on_overflow: str | None = None

@@ -46,19 +46,29 @@ def only_model(stream: Stream) -> Stream:
 
 
 def select(stream: Stream, path: str) -> Stream:
-    """What lies under the keys of ``path``, joined by dots, named from there."""
-    tree, done = stream.extra.tree, ""
-    for key in path.split("."):
-        if not isinstance(tree, Mapping) or not any(str(k) == key for k in tree):
-            there = first_few(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
-            raise TconvError(f"there is no {path!r} in it", remedy=f"{done or 'the top level'} has {there}")
-        tree = next(v for k, v in tree.items() if str(k) == key)
-        done = f"{done}.{key}" if done else key
+    """What lies under the keys of ``path``, and the places of lists, joined by dots, named from there."""
+    tree, rest = stream.extra.tree, path
+    while rest:
+        inside = _inside(tree)
+        keys = [key for key in inside if rest == key or rest.startswith(f"{key}.")]
+        if not keys:
+            level = path.removesuffix(rest).rstrip(".") or "the top level"
+            there = first_few(inside) if inside else "no keys"
+            raise TconvError(f"there is no {path!r} in it", remedy=f"{level} has {there}")
+        key = max(keys, key=len)  # one may have dots of its own
+        tree, rest = inside[key], rest[len(key) + 1 :]
     found = refs(tree)
     if not found:
         raise TconvError(f"there is no tensor under {path!r}")
     names = {ref: ref.removeprefix(f"{path}.") for ref in found}
     return _keep(replace(stream, others=_others(stream, f"{path}.")), names, [], tree=renamed(tree, names))
+
+
+def _inside(tree: Any) -> dict[str, Any]:
+    """What a container holds, by key or by place."""
+    if isinstance(tree, Mapping):
+        return {str(key): value for key, value in tree.items()}
+    return {str(n): value for n, value in enumerate(tree)} if isinstance(tree, list | tuple) else {}
 
 
 def _others(stream: Stream, under: str) -> tuple[NotTensor, ...]:

@@ -40,6 +40,7 @@ OUTPUT = {
     "batch-size": "So many pictures a file.",
     "drop-last": "No smaller last batch.",
     "split": "One file a tensor.",
+    "tie": "Tied weights once in .safetensors, with all their names.",
     "shard-size": "Weights in shards of at most that, 5GB say, with their index.",
     "verify": "Read again what was written, and compare.",
 }

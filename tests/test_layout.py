@@ -34,7 +34,7 @@ LAYERS = [
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "request", "labels"],
     ["label_matching"],
-    ["batches", "scan", "settings", "sharding", "labelling"],
+    ["batches", "scan", "settings", "sharding", "labelling", "tying"],
     ["measure"],
     ["recipes", "spelling", "fold", "pictures"],
     ["planner", "schema"],

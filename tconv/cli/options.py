@@ -189,6 +189,7 @@ ShardSize = Annotated[
     str | None,
     _option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
 ]
+Tie = Annotated[bool, _flag(OUTPUT, "Tied weights once in .safetensors, their other names as metadata.", "--tie")]
 Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
 Resume = Annotated[bool, _flag(OUTPUT, "Go on with shards where an interrupted run ended.", "--resume")]
 

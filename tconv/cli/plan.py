@@ -41,6 +41,9 @@ def lines(plan: Plan) -> Iterator[str]:
         f"total: {most}{human(plan.size)}{exact} in {count} file{'s' * (count != 1)}, "
         f"peak memory for values about {human(plan.peak_memory)} with {plan.workers} workers"
     )
+    if plan.beyond:
+        name, nbytes = plan.beyond
+        yield f"--max-memory {human(plan.request.max_memory)} cannot be kept: {name} takes {human(nbytes)} at once"
 
 
 def _batches(plan: Plan) -> Iterator[str]:
@@ -101,7 +104,10 @@ def _tensors(file: Planned) -> Iterator[str]:
     """A table of the tensors; under one that is a stack, which file each of its slices comes from. Then the lists of
     texts that the format holds.
     """
-    rows = [[t.spec.name, _before(t), "->", described(t.spec), human(t.spec.nbytes)] for t in file.stream.tensors]
+    rows = [
+        [t.spec.name, _before(t), "->", described(t.spec), human(t.spec.nbytes) if file.writer.stored(i) else "shared"]
+        for i, t in enumerate(file.stream.tensors)
+    ]
     texts = {name: text for name, text in file.stream.extra.texts.items() if name not in file.writer.left_out}
     rows += [[name, "", "->", f"{len(text):,} texts: {first_few(text, 3)}", ""] for name, text in texts.items()]
     header, *body = table(["tensor", "from", "", "to", "bytes"], rows, right=[4])

@@ -42,7 +42,11 @@ def fit(
     bounds = _pooled(_extremes(tensors, shares, scan), pools)
     if how.method != "minmax":
         bounds = _searched(tensors, ops, shares, pools, bounds, scan, how)
-    return [_numbers(op, low, high) for op, (low, high) in zip(ops, bounds, strict=True)]
+    found: dict[str, Numbers] = {}
+    for pool, op, (low, high) in zip(pools, ops, bounds, strict=True):
+        if pool not in found:
+            found[pool] = _numbers(op, low, high)
+    return [found[pool] for pool in pools]
 
 
 def _refuse_unlike(tensors: Sequence[Tensor], shares: Sequence[Channels], pools: Sequence[str]) -> None:

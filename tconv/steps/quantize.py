@@ -91,7 +91,7 @@ class Quant(Step):
         tensors, ops = [t for t, _ in asked], [op for _, op in asked]
         # Pictures are samples of one input, and so are batches of them, which are called alike.
         pictures = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
-        pools = ["" if pictures else t.spec.name for t in tensors]
+        pools = ["" if pictures else t.spec.alias_of or t.spec.name for t in tensors]
         how = Calibration(self.calibrate, self.percentile)  # type: ignore[arg-type]  # checked
         found = fit(tensors, ops, pools, scan, how)
         decided = dict(zip((t.spec.name for t in tensors), found, strict=True))

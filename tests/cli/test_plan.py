@@ -138,3 +138,17 @@ def test_the_plan_as_json(tconv: Tconv, images: str) -> None:
     assert found["bytes"]["moved"] == 72 + 48 + 192
     told = tconv("plan", "--help").out
     assert all(key in told for key in found)
+
+
+def test_the_plan_says_whether_the_memory_is_enough_and_the_run_whether_it_was(tconv: Tconv) -> None:
+    np.save(
+        "x.npy", np.zeros((300, 200), np.float32)
+    )  # turned as a whole: 240 kB read, beside as much in and out of it
+    command = ("x.npy", "--step", "permute(1, 0)", "-o", "y.npy", "-f")
+    fits = tconv(*command, "-n", "--max-memory", "720000")
+    assert fits.out.splitlines()[-1].startswith("total: ")
+    tight = tconv(*command, "-n", "--max-memory", "719999")
+    assert tight.out.splitlines()[-1] == "--max-memory 720.0 kB cannot be kept: x takes 720.0 kB at once"
+    assert tconv(*command, "--max-memory", "720000").err == ""
+    ran = tconv(*command, "--max-memory", "719999")
+    assert (ran.code, ran.err) == (0, "x.npy: x: took 720,000 bytes at once, more than --max-memory 719,999\n")
