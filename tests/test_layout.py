@@ -37,6 +37,7 @@ LAYERS = [
     ["batches", "scan", "settings", "sharding", "labelling", "tying"],
     ["measure"],
     ["recipes", "spelling", "fold", "pictures"],
+    ["chain"],
     ["planner", "schema"],
     ["diagnose", "explain", "pooled", "report", "resume", "verify"],
     ["job"],
