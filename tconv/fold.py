@@ -1,23 +1,20 @@
-"""From the headers of inputs through every step to planned files: selected, merged, declared, folded."""
+"""The streams of inputs through every step to planned files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import batches, beside, registry, selection, sharding, targets, tying
-from tconv.dtypes import DType
+from tconv import batches, beside, intake, registry, selection, sharding, targets, tying, walk
 from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
 from tconv.labels import Labelling
 from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise
-from tconv.request import Progress, Request
+from tconv.request import Request
 from tconv.targets import Target
-from tconv.tensor import Extra, Scan, Spec, Step, Stream, Tensor, Writer
-
-_TRACED = 3  # tensors of a file
+from tconv.tensor import Scan, Spec, Step, Stream, Writer
 
 
 @dataclass(frozen=True)
@@ -42,24 +39,6 @@ class Planned:
                 yield from (one.path.with_name(shard) for shard in dict.fromkeys(shards) if shard)
         made_of = [t.source.path for t in self.stream.tensors if isinstance(t.source, ArraySource)]
         yield from (path for path in made_of if path.is_file())
-
-
-def read_all(
-    inputs: Sequence[Input], request: Request, progress: Progress
-) -> tuple[dict[Path, Stream], list[TconvError]]:
-    """The headers of every input, and what is wrong with those that cannot be read."""
-    streams: dict[Path, Stream] = {}
-    failures: list[TconvError] = []
-    progress.begin("reading headers", len(inputs), "files")
-    for one in inputs:
-        try:
-            streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
-        except TconvError as problem:
-            failures.append(problem.at(file=one.path))
-        except OSError as problem:
-            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
-        progress.advance(1)
-    return streams, failures
 
 
 def plan_all(
@@ -127,12 +106,12 @@ def _plan_target(
     Labels come after the steps, which never see them, and of each file by what is in it.
     """
     kind = registry.writer(target.format)
-    stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
-    stream = _declared_by(request, stream)
+    stream = intake.merge([(i, intake.select(request, streams[i.path], target)) for i in target.inputs])
+    stream = intake.declared_by(request, stream)
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
-    traces = Traces(stream)
-    made = _chained(request, [_called(step, stem) for step in steps], stream, scan, traces.follow)
+    traces = walk.Traces(stream)
+    made = walk.chained(request, [walk.called(step, stem) for step in steps], stream, scan, traces.follow)
     owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
         Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
@@ -150,18 +129,9 @@ def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]])
 
 def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
-    stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
-    (made,) = _chained(request, steps, stream, None, lambda _: None)
+    stream = intake.declared_by(request, intake.merge([(one, streams[one.path]) for one in inputs]))
+    (made,) = walk.chained(request, steps, stream, None, lambda _: None)
     return _without_idle_promises(made)
-
-
-def _declared_by(request: Request, stream: Stream) -> Stream:
-    """The tensors that were asked for, with what the user says of them."""
-    stream = selection.matching(stream, request.only, request.skip)
-    raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
-    if not stream.tensors:
-        raise TconvError("there is no tensor in it")
-    return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
 
 
 def _finished(stream: Stream, target: Target, *, tie: bool) -> Stream:
@@ -170,29 +140,6 @@ def _finished(stream: Stream, target: Target, *, tie: bool) -> Stream:
     stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
     return tying.settle(stream, target, wanted=tie)
-
-
-class Traces:
-    """The specs of a few tensors, the first of each dtype, on their way through the steps."""
-
-    def __init__(self, stream: Stream) -> None:
-        first: dict[DType, Spec] = {}
-        for tensor in stream.tensors:
-            first.setdefault(tensor.spec.dtype, tensor.spec)
-        self._specs = [[spec] for spec in list(first.values())[:_TRACED]]
-
-    def follow(self, stream: Stream) -> None:
-        """One step further. What a step made one of is that one from there on, what it dropped is followed no more."""
-        names = {trace[-1].name for trace in self._specs}
-        now = {t.spec.name: t.spec for t in stream.tensors if t.spec.name in names}
-        if len(stream.tensors) == 1:
-            self._specs = self._specs[:1]
-            now = dict.fromkeys(names, stream.tensors[0].spec)
-        self._specs = [[*trace, now[trace[-1].name]] for trace in self._specs if trace[-1].name in now]
-
-    @property
-    def found(self) -> tuple[tuple[Spec, ...], ...]:
-        return tuple(tuple(trace) for trace in self._specs)
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -206,104 +153,6 @@ def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[P
             yield targets.below(target, tensor.spec.name), alone
     else:
         yield target.path, stream
-
-
-def _called(step: Step, name: str) -> Step:
-    """A stack that has no name of its own is called like the file it goes to."""
-    if getattr(step, "into", None) != "stack":
-        return step
-    changed: Step = replace(step, into=name)  # type: ignore[type-var]  # every step is a dataclass
-    return changed
-
-
-def _chained(
-    request: Request, steps: Sequence[Step], stream: Stream, scan: Scan | None, follow: Callable[[Stream], None]
-) -> list[Stream]:
-    """The stream through every step: one, or of those batches into which the first step that gathers divides it.
-
-    ``follow`` sees the first of them after every step.
-    """
-    streams, size = [stream], request.batch_size
-    for step in steps:
-        if step.gathers and size is not None:
-            streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
-        streams = _apply(step, streams, scan)
-        follow(streams[0])
-    return streams
-
-
-def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
-    """One step on each of several streams; what depends on values is settled for all of them together."""
-    made, problems, notes = list[Stream](), Problems(), tuple[str, ...]()
-    try:
-        if step.needs_scan and scan is not None:
-            step, notes = step.fit(_together(streams), scan)
-    except TconvError as problem:
-        raise problem.at(step=str(step)) from None
-    for stream in streams:
-        try:
-            made.append(step.apply(stream))
-        except TconvError as problem:
-            problems.add(problem.at(step=str(step)))
-    problems.raise_all()
-    return [made[0].with_tensors(made[0].tensors, *notes), *made[1:]]
-
-
-def _together(streams: Sequence[Stream]) -> Stream:
-    return streams[0].with_tensors([tensor for stream in streams for tensor in stream.tensors])
-
-
-def _select(request: Request, stream: Stream, target: Target) -> Stream:
-    """What of one input goes on."""
-    if request.select:
-        stream = selection.select(stream, request.select)
-    flat = target.split or target.sharded or not registry.writer(target.format).holds_tree
-    if flat and not request.all and stream.extra.kind == "weights":
-        stream = selection.only_model(stream)
-    return selection.strip_prefixes(stream, request.strip_prefix)
-
-
-def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
-    """Several inputs for one file become one stream; their tensors are kept, their containers are not."""
-    if len(parts) == 1:
-        return parts[0][1]
-    tensors = tuple(t for _, stream in parts for t in stream.tensors)
-    notes = tuple(n for _, stream in parts for n in stream.notes)
-    notes += tuple(f"{one.path}: left out: {name}" for one, stream in parts for name in stream.extra.texts)
-    others = tuple(o for _, stream in parts for o in stream.others)
-    kinds = {stream.extra.kind: one.path for one, stream in parts}
-    if len(kinds) > 1:
-        raise TconvError(
-            f"{kinds['weights']} holds weights and {kinds['data']} data, of which different things are converted",
-            remedy="convert each into a file of its own",
-        )
-    return Stream(tensors, Extra(parts[0][1].extra.kind), notes, others)
-
-
-def _declare(stream: Stream, request: Request) -> Stream:
-    """What the user says of the values that no header told: their range, and the axes of arrays."""
-    if request.range is None and request.input_layout is None:
-        return stream
-    made, problems = list[Tensor](), list[TconvError]()
-    for tensor in stream.tensors:
-        try:
-            made.append(_declared(tensor, request))
-        except TconvError as problem:
-            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, by_itself=True))
-    raise_all(problems)
-    return stream.with_tensors(made)
-
-
-def _declared(tensor: Tensor, request: Request) -> Tensor:
-    spec, layout = tensor.spec, (request.input_layout or "").upper()
-    if spec.attrs.get("label"):
-        return tensor
-    if layout and len(layout) != len(spec.shape):
-        raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
-    tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
-    if request.range is None or spec.dtype.kind == "complex":
-        return tensor
-    return tensor.then(Promise(range=request.range))
 
 
 def _rounding(stream: Stream, request: Request) -> Stream:
@@ -350,13 +199,3 @@ def told(file: Planned) -> list[str]:
     if not file.writer.left_out:
         return notes
     return [*notes, f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
-
-
-def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:
-    """What everything is called that --only and --skip choose from."""
-    names: list[str] = []
-    for target in chosen:
-        for one in target.inputs:
-            stream = _select(request, streams[one.path], target)
-            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others] + [*stream.extra.texts]
-    return names

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tconv import targets
+from tconv import clearance
 from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
@@ -106,7 +106,7 @@ def _attempt(
         if report:
             _stage_report(planned, outcome, skipped, staging.path(report.parent, report))
             published.append((report.parent, report))
-        existing = targets.check([(f.path, f.target.inputs) for f in whole])
+        existing = clearance.check([(f.path, f.target.inputs) for f in whole])
         raise_all([] if request.force else existing)
         staging.publish(published)
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)

@@ -9,11 +9,12 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from tconv import batches, chain, labelling, pictures, selection, sharding, targets, tying
+from tconv import batches, chain, clearance, labelling, pictures, selection, sharding, targets, tying
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
-from tconv.fold import Planned, names_of, plan_all, read_all, told
+from tconv.fold import Planned, plan_all, told
 from tconv.inputs import Found, Input, find, natural
+from tconv.intake import names_of, read_all
 from tconv.labels import Labelling
 from tconv.registry import Format
 from tconv.request import Progress, Request
@@ -177,13 +178,13 @@ def _drafted(
     companions = _companions(request, files)
     outputs: list[Planned | Companion] = [*files, *companions]
     places = [(f.path, f.target.inputs) for f in outputs]
-    existing = targets.check(places)
+    existing = clearance.check(places)
     earlier = batches.from_earlier(f.target for f in files)
     existing += earlier
     if request.report:
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
         read += [request.labels] if isinstance(request.labels, Path) else []
-        existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
+        existing += clearance.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *heard, *(n for f in files for n in (*f.stream.notes, *told(f)))]
     notes += map(str, earlier) if request.force else ()
     kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
