@@ -12,6 +12,7 @@ import numpy as np
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Whole
 from tconv.steps import resample
+from tconv.steps.alike import once_a_kind
 from tconv.steps.geometry import MAX_SIDE, canonical_size, height_axis, height_width, on_each
 from tconv.tensor import Step
 
@@ -94,7 +95,7 @@ class Resize(Step):
             )
 
     def apply(self, stream: Stream) -> Stream:
-        return on_each(stream, self, self._resized)
+        return on_each(stream, self, once_a_kind(self._resized))
 
     def _resized(self, tensor: Tensor) -> Tensor:
         spec, axis = tensor.spec, height_axis(tensor)

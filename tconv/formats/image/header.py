@@ -17,6 +17,10 @@ MAX_PIXELS = 89_478_485  # Pillow's default Image.MAX_IMAGE_PIXELS: a quarter of
 COLOURS = {"gray": 1, "rgb": 3, "palette": 3, "cmyk": 4}
 BOOL, UINT8, UINT16 = DTYPES["bool"], DTYPES["uint8"], DTYPES["uint16"]
 
+# One object for all images: what is alike shares what steps make of it.
+_WITH_ALPHA: Mapping[str, object] = {"alpha": True}
+_BGR: Mapping[str, object] = {"channels": "BGR"}
+
 Colour = Literal["gray", "rgb", "palette", "cmyk"]
 
 
@@ -72,9 +76,7 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
     _check_blend(header, options)
     dtype = UINT8 if header.dtype is BOOL and options.channels != "keep" else header.dtype
     opacity = options.channels == "rgba" or (options.channels == "keep" and header.alpha)
-    attrs: Mapping[str, object] = {"alpha": True} if opacity else NO_ATTRS
-    if options.channels == "bgr":
-        attrs = {"channels": "BGR"}
+    attrs = _WITH_ALPHA if opacity else _BGR if options.channels == "bgr" else NO_ATTRS
     shape = (*shape, _channels(header, options))
     return Spec(name, dtype, shape, axes + "C", _range(dtype, header.white), attrs=attrs)
 
