@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -102,17 +103,16 @@ def natural(path: Path) -> list[tuple[int, int, str]]:
 
 
 def _file(path: Path, root: Path | None = None) -> Input:
-    if not path.exists():
-        raise TconvError("a link to nothing", file=path)
-    if not path.is_file():
-        raise TconvError("neither a file nor a folder", remedy="tconv reads files it can seek in", file=path)
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TconvError("neither a file nor a folder", remedy="tconv reads files it can seek in", file=path)
         row = registry.detect(path)
     except OSError as problem:
-        raise TconvError(f"cannot be read: {problem.strerror}", file=path) from problem
-    shown = path.relative_to(root) if root else Path(path.name)
-    name = shown if row.group == "image" else shown.with_suffix("")
-    return Input(path, row, name.as_posix(), root)
+        dangling = path.is_symlink() and not path.exists()
+        reason = "a link to nothing" if dangling else f"cannot be read: {problem.strerror}"
+        raise TconvError(reason, file=path) from problem
+    name = "/".join(path.parts[len(root.parts) :]) if root else path.name
+    return Input(path, row, name if row.group == "image" else Path(name).with_suffix("").as_posix(), root)
 
 
 def _in_folder(root: Path, every: bool) -> Found:
@@ -123,7 +123,7 @@ def _in_folder(root: Path, every: bool) -> Found:
     failures: list[TconvError] = []
     others: list[Path] = []
     paths = _walk(root, failures)
-    indexes = [path for path in paths if path.parent == root and _is_index(path)]
+    indexes = [path for path in paths if _is_index(path) and path.parent == root]
     if indexes:
         return _sharded(root, indexes, paths, failures)
     for path in paths:
@@ -151,7 +151,7 @@ def _in_folder(root: Path, every: bool) -> Found:
 
 
 def _is_index(path: Path) -> bool:
-    return registry.by_suffix(path) is registry.FORMATS["index"]
+    return path.name.lower().endswith(registry.FORMATS["index"].suffixes)
 
 
 def _sharded(root: Path, indexes: Sequence[Path], paths: Sequence[Path], failures: Sequence[TconvError]) -> Found:
