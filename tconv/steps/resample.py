@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 
+from tconv import opencv
 from tconv.dtypes import DType, from_numpy
+from tconv.scratch import buffer
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -17,6 +21,7 @@ if TYPE_CHECKING:
 _FILTERS = {name: Image.Resampling[name.upper()] for name in ("nearest", "box", "bilinear", "bicubic", "lanczos")}
 _MODES = {1: "L", 3: "RGB", 4: "RGBX"}
 _ALPHA_MODES = {2: "LA", 4: "RGBA"}  # Pillow averages these weighted by alpha, so that the invisible does not bleed in
+LARGE = 1 << 14  # values of a picture for which importing OpenCV pays off
 EXACT_IN_FLOAT32 = ("int8", "uint8", "int16", "uint16", "float16", "bfloat16", "float32")
 AVERAGED = (*EXACT_IN_FLOAT32, "int32", "uint32", "float64")  # dtypes of which means can be made
 
@@ -80,7 +85,8 @@ def _eight_bit(x: Array, height: int, width: int, method: str, alpha: bool) -> A
     mode = (_ALPHA_MODES if alpha else _MODES).get(channels)
     if mode is None:
         return _by_channel(lambda channel: _eight_bit(channel, height, width, method, False), x)
-    y = _pillow(np.ascontiguousarray(x), mode, height, width, method)
+    resized = _rgb if mode == "RGB" and x.size >= LARGE else partial(_pillow, mode=mode)
+    y = resized(np.ascontiguousarray(x), height=height, width=width, method=method)
     return y.reshape(height, width, *x.shape[2:])
 
 
@@ -89,9 +95,24 @@ def _mode_f(plane: Array, height: int, width: int, method: str) -> Array:
 
 
 def _pillow(x: Array, mode: str, height: int, width: int, method: str) -> Array:
-    """L, RGBX and RGBA share the memory of ``x``; Pillow keeps RGB four bytes a pixel and has to unpack it."""
+    """L, RGBX and RGBA share the memory of ``x``; Pillow keeps RGB in four bytes a pixel and has to unpack it."""
     image = Image.frombuffer(mode, (x.shape[1], x.shape[0]), x, "raw", mode, 0, 1)
     return np.asarray(image.resize((width, height), _FILTERS[method]))
+
+
+def _rgb(x: Array, height: int, width: int, method: str) -> Array:
+    """OpenCV makes four bytes of three, and three of four, in half the time that Pillow takes. ``map_buffer``, by which
+    ``Image.frombuffer`` shares the memory of the other modes, takes them for RGB, which that function does not.
+    """
+    cv2, old = opencv.load(), x.shape[:2]
+    wide = buffer("wide", x.dtype, 4 * prod(old)).reshape(*old, 4)
+    cv2.cvtColor(x, cv2.COLOR_RGB2RGBA, dst=wide)
+    mapped = Image.core.map_buffer(wide, old[::-1], "raw", 0, ("RGB", 0, 1))  # type: ignore[attr-defined]  # see above
+    image = Image.Image()._new(mapped)
+    resized = image.resize((width, height), _FILTERS[method])
+    padded = np.frombuffer(resized.tobytes("raw", "RGBX"), np.uint8).reshape(height, width, 4)
+    y: Array = cv2.cvtColor(padded, cv2.COLOR_RGBA2RGB)
+    return y
 
 
 def _weighted_by_alpha(x: Array, height: int, width: int, method: str) -> Array:
