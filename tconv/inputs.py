@@ -71,8 +71,10 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
                 failures.append(problem)
     raise_all(missing)
     once: dict[str, Input] = {}
+    here = os.getcwd()  # noqa: PTH109  # it is joined to texts
     for one in inputs:
-        if once.setdefault(os.path.abspath(one.path), one) is not one:  # noqa: PTH100  # Path.absolute keeps the ..
+        place = os.path.normpath(os.path.join(here, one.path))  # noqa: PTH118  # Path.absolute keeps the ..
+        if once.setdefault(place, one) is not one:
             notes.append(f"{one.path}: named more than once, and taken once")
     return Found(tuple(once.values()), tuple(failures), tuple(notes))
 
