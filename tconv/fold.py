@@ -2,35 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import registry, selection, sharding, targets
-from tconv.errors import TconvError, TconvErrors, raise_all
+from tconv import batches, beside, registry, selection, sharding, targets
+from tconv.dtypes import DType
+from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
+from tconv.labels import Labelling
+from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise
 from tconv.request import Progress, Request
 from tconv.targets import Target
-from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
+from tconv.tensor import Extra, Scan, Spec, Step, Stream, Tensor, Writer
+
+_TRACED = 3  # tensors of a file
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset."""
+    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset.
+
+    ``traces``: of some tensors, each of another dtype, the specs as read and after every step.
+    """
 
     path: Path
     target: Target
     stream: Stream
     writer: Writer
+    traces: tuple[tuple[Spec, ...], ...] = ()
 
     def sources(self) -> Iterator[Path]:
-        """The files that it is made of: its inputs, and of a sharded one the shards that its tensors are in."""
+        """The files that it is made of: its inputs, the shards that its tensors are in, the file of its labels."""
         for one in self.target.inputs:
             yield one.path
             if one.format.name == "index":
                 shards = (tensor.spec.attrs.get("shard") for tensor in self.stream.tensors)
                 yield from (one.path.with_name(shard) for shard in dict.fromkeys(shards) if shard)
+        made_of = [t.source.path for t in self.stream.tensors if isinstance(t.source, ArraySource)]
+        yield from (path for path in made_of if path.is_file())
 
 
 def read_all(
@@ -57,44 +68,129 @@ def plan_all(
     streams: dict[Path, Stream],
     steps: Sequence[Step],
     scan: Scan | None,
-) -> list[Planned]:
+    labelling: Labelling | None,
+    *,
+    blame: bool,
+) -> tuple[list[Planned], dict[Path, TconvError]]:
+    """The files of all targets, and, if there is to be ``blame``, the inputs without which the others could be made.
+
+    Raises ``TconvError`` for everything else that is refused, all of it together. A target of which the patterns leave
+    nothing is left out, if any other is there.
+    """
     files: list[Planned] = []
-    problems: list[TconvError] = []
-    remedies: list[str] = []
+    problems = Problems()
+    refused: dict[Path, TconvError] = {}
+    empty: list[TconvError] = []
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
-            files += _plan_target(request, target, streams, steps, scan)
-        except TconvErrors as several:
-            problems += several.at(file=alone).problems
-            remedies.append(several.remedy)
+            files += _plan_target(request, target, streams, steps, scan, labelling)
+        except selection.NothingLeft as nothing:
+            empty.append(nothing.at(file=alone))
         except TconvError as problem:
-            problems.append(problem.at(file=alone))
-    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
-    return files
+            problem.at(file=alone)
+            if blame and (blamed := _blamed(problem, target)):
+                refused |= blamed
+            else:
+                problems.add(problem)
+    problems.raise_all()
+    raise_all(empty if not (files or refused) else [])
+    return files, refused
+
+
+def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
+    """The inputs without which the target could be made; none if it is nobody's fault, or that of the command.
+
+    Pictures of unequal shapes, say, do not go into one array: no one of them is bad for that.
+    """
+    each = problem.each()
+    if any(isinstance(one, UsageError) for one in each):
+        return {}
+    if len(target.inputs) == 1:
+        return {target.inputs[0].path: problem}
+    inputs = {one.path for one in target.inputs}
+    if not all(one.by_itself and Path(one.file) in inputs for one in each):
+        return {}
+    return {Path(one.file): one for one in reversed(each)}
 
 
 def _plan_target(
-    request: Request, target: Target, streams: dict[Path, Stream], steps: Sequence[Step], scan: Scan | None
+    request: Request,
+    target: Target,
+    streams: dict[Path, Stream],
+    steps: Sequence[Step],
+    scan: Scan | None,
+    labelling: Labelling | None,
 ) -> list[Planned]:
-    """The stream of one target through every step, and the file (or, split, the files) that it fills."""
+    """The stream of one target through every step, and the file (or, split, the files) that it fills.
+
+    Labels come after the steps, which never see them, and of each file by what is in it.
+    """
     kind = registry.writer(target.format)
     stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
+    stream = _declared_by(request, stream)
+    selection.refuse_doubles(stream)
+    stem = target.inputs[0].path.stem if target.split else target.path.stem
+    traces = Traces(stream)
+    made = _chained(request, [_called(step, stem) for step in steps], stream, scan, traces.follow)
+    owners = [target] if request.batch_size is None else batches.numbered(target, made)
+    return [
+        Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
+        for own, whole in zip(owners, made, strict=True)
+        for path, part in _labelled(labelling, _parts(request, own, _finished(_rounding(whole, request), own)))
+    ]
+
+
+def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]]) -> Iterator[tuple[Path, Stream]]:
+    for path, part in parts:
+        yield path, labelling.beside(part) if labelling else part
+
+
+def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
+    """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
+    stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
+    (made,) = _chained(request, steps, stream, None, lambda _: None)
+    return _without_idle_promises(made)
+
+
+def _declared_by(request: Request, stream: Stream) -> Stream:
+    """The tensors that were asked for, with what the user says of them."""
     stream = selection.matching(stream, request.only, request.skip)
     raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
     if not stream.tensors:
         raise TconvError("there is no tensor in it")
+    return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
+
+
+def _finished(stream: Stream, target: Target) -> Stream:
+    """What is left to be done when the chain is through."""
+    stream = selection.unshare(_without_idle_promises(stream))
+    stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
-    stream = _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
-    stem = target.inputs[0].path.stem if target.split else target.path.stem
-    for step in steps:
-        stream = _apply(_called(step, stem), stream, scan)
-    stream = selection.unshare(_without_idle_promises(_rounding(stream, request)))
-    selection.refuse_doubles(stream)
-    return [
-        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
-        for path, part in _parts(request, target, stream)
-    ]
+    return stream
+
+
+class Traces:
+    """The specs of a few tensors, the first of each dtype, on their way through the steps."""
+
+    def __init__(self, stream: Stream) -> None:
+        first: dict[DType, Spec] = {}
+        for tensor in stream.tensors:
+            first.setdefault(tensor.spec.dtype, tensor.spec)
+        self._specs = [[spec] for spec in list(first.values())[:_TRACED]]
+
+    def follow(self, stream: Stream) -> None:
+        """One step further. What a step made one of is that one from there on, what it dropped is followed no more."""
+        names = {trace[-1].name for trace in self._specs}
+        now = {t.spec.name: t.spec for t in stream.tensors if t.spec.name in names}
+        if len(stream.tensors) == 1:
+            self._specs = self._specs[:1]
+            now = dict.fromkeys(names, stream.tensors[0].spec)
+        self._specs = [[*trace, now[trace[-1].name]] for trace in self._specs if trace[-1].name in now]
+
+    @property
+    def found(self) -> tuple[tuple[Spec, ...], ...]:
+        return tuple(tuple(trace) for trace in self._specs)
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -104,7 +200,7 @@ def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[P
             yield target.path / name, shard
     elif target.split:
         for tensor in stream.tensors:
-            alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
+            alone = Stream((tensor,), replace(stream.extra, tree=None, texts={}), stream.notes)
             yield targets.below(target, tensor.spec.name), alone
     else:
         yield target.path, stream
@@ -118,15 +214,41 @@ def _called(step: Step, name: str) -> Step:
     return changed
 
 
-def _apply(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+def _chained(
+    request: Request, steps: Sequence[Step], stream: Stream, scan: Scan | None, follow: Callable[[Stream], None]
+) -> list[Stream]:
+    """The stream through every step: one, or of those batches into which the first step that gathers divides it.
+
+    ``follow`` sees the first of them after every step.
+    """
+    streams, size = [stream], request.batch_size
+    for step in steps:
+        if step.gathers and size is not None:
+            streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
+        streams = _apply(step, streams, scan)
+        follow(streams[0])
+    return streams
+
+
+def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
+    """One step on each of several streams; what depends on values is settled for all of them together."""
+    made, problems, notes = list[Stream](), Problems(), tuple[str, ...]()
     try:
-        if not step.needs_scan or scan is None:
-            return step.apply(stream)
-        fitted, notes = step.fit(stream, scan)
-        made = fitted.apply(stream)
-        return made.with_tensors(made.tensors, *notes)
+        if step.needs_scan and scan is not None:
+            step, notes = step.fit(_together(streams), scan)
     except TconvError as problem:
         raise problem.at(step=str(step)) from None
+    for stream in streams:
+        try:
+            made.append(step.apply(stream))
+        except TconvError as problem:
+            problems.add(problem.at(step=str(step)))
+    problems.raise_all()
+    return [made[0].with_tensors(made[0].tensors, *notes), *made[1:]]
+
+
+def _together(streams: Sequence[Stream]) -> Stream:
+    return streams[0].with_tensors([tensor for stream in streams for tensor in stream.tensors])
 
 
 def _select(request: Request, stream: Stream, target: Target) -> Stream:
@@ -145,6 +267,7 @@ def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
         return parts[0][1]
     tensors = tuple(t for _, stream in parts for t in stream.tensors)
     notes = tuple(n for _, stream in parts for n in stream.notes)
+    notes += tuple(f"{one.path}: left out: {name}" for one, stream in parts for name in stream.extra.texts)
     others = tuple(o for _, stream in parts for o in stream.others)
     kinds = {stream.extra.kind: one.path for one, stream in parts}
     if len(kinds) > 1:
@@ -159,17 +282,22 @@ def _declare(stream: Stream, request: Request) -> Stream:
     """What the user says of the values that no header told: their range, and the axes of arrays."""
     if request.range is None and request.input_layout is None:
         return stream
-    return stream.with_tensors([_declared(t, request) for t in stream.tensors])
+    made, problems = list[Tensor](), list[TconvError]()
+    for tensor in stream.tensors:
+        try:
+            made.append(_declared(tensor, request))
+        except TconvError as problem:
+            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, by_itself=True))
+    raise_all(problems)
+    return stream.with_tensors(made)
 
 
 def _declared(tensor: Tensor, request: Request) -> Tensor:
     spec, layout = tensor.spec, (request.input_layout or "").upper()
+    if spec.attrs.get("label"):
+        return tensor
     if layout and len(layout) != len(spec.shape):
-        raise TconvError(
-            f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}",
-            tensor=spec.name,
-            file=tensor.source.path,
-        )
+        raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
     tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
     if request.range is None or spec.dtype.kind == "complex":
         return tensor
@@ -203,10 +331,24 @@ def _without_idle_promises(stream: Stream) -> Stream:
     return stream.with_tensors(plain)
 
 
-def left_out(file: Planned) -> list[str]:
+def _with_tensors_beside(stream: Stream, target: Target) -> Stream:
+    """What steps tell of pictures goes with them, where there is a place for it."""
+    if target.split or not registry.writer(target.format).single:
+        return beside.with_tensors_beside(stream)
+    suffix = target.format.suffixes[0]
+    notes = [
+        f"{name}: left out, as {suffix} holds one array; .npz or .safetensors hold both"
+        for name in beside.names_beside(stream)
+    ]
+    return stream.with_tensors(stream.tensors, *notes)
+
+
+def told(file: Planned) -> list[str]:
+    """What the user should hear of a file: what it cannot hold, and what its writer says."""
+    notes = list(file.writer.notes)
     if not file.writer.left_out:
-        return []
-    return [f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
+        return notes
+    return [*notes, f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
 
 
 def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:
@@ -215,5 +357,5 @@ def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Str
     for target in chosen:
         for one in target.inputs:
             stream = _select(request, streams[one.path], target)
-            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others]
+            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others] + [*stream.extra.texts]
     return names

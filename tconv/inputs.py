@@ -35,29 +35,34 @@ class Input:
 
 @dataclass(frozen=True)
 class Found:
-    """``failures``: files that are of no use (empty, say), for the policy on bad files to judge."""
+    """``failures``: files that are of no use (empty, say), for the policy on bad files to judge. ``ignored``: files in
+    folders that are not taken, of which ``notes`` tell too.
+    """
 
     inputs: tuple[Input, ...]
     failures: tuple[TconvError, ...] = ()
     notes: tuple[str, ...] = ()
+    ignored: tuple[Path, ...] = ()
 
 
-def find(words: Sequence[str], *, every: bool = False) -> Found:
-    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder.
+def find(words: Sequence[str], *, every: bool = False, apart: Path | None = None) -> Found:
+    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder, but never the file ``apart``.
 
     Raises ``TconvError`` for a word that names nothing.
     """
     inputs: list[Input] = []
     failures: list[TconvError] = []
     notes: list[str] = []
+    ignored: list[Path] = []
     missing: list[TconvError] = []
     for word in dict.fromkeys(words):
         path = Path(word)
         if path.is_dir():
-            found = _in_folder(path, every)
+            found = _in_folder(path, every, apart)
             inputs += found.inputs
             failures += found.failures
             notes += found.notes
+            ignored += found.ignored
             continue
         matches = [path] if os.path.lexists(path) else _glob(word)
         if not matches:
@@ -76,14 +81,15 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
         place = os.path.normpath(os.path.join(here, one.path))  # noqa: PTH118  # Path.absolute keeps the ..
         if once.setdefault(place, one) is not one:
             notes.append(f"{one.path}: named more than once, and taken once")
-    return Found(tuple(once.values()), tuple(failures), tuple(notes))
+    return Found(tuple(once.values()), tuple(failures), tuple(notes), tuple(ignored))
 
 
 def _meant(word: str, words: Sequence[str]) -> str:
     """What a word that names no file may have been meant for."""
     if word in ("imagenet", "clip"):
         return f"statistics are chosen with --stats {word}"
-    if len(words) > 1 and registry.by_suffix(Path(word), output=True) is not None:
+    row = registry.by_suffix(Path(word), output=True) if len(words) > 1 and not re.search(r"[*?[]", word) else None
+    if row is not None and (row.group != "image" or word == words[-1]):
         return f"to write it say -o {word}"
     return ""
 
@@ -117,7 +123,7 @@ def _file(path: Path, root: Path | None = None) -> Input:
     return Input(path, row, name if row.group == "image" else Path(name).with_suffix("").as_posix(), root)
 
 
-def _in_folder(root: Path, every: bool) -> Found:
+def _in_folder(root: Path, every: bool, apart: Path | None) -> Found:
     """A folder stands for the sharded checkpoint in it; else for its images if it has any, else for its arrays, else
     for its checkpoints. With ``every`` it stands for all of them.
     """
@@ -125,6 +131,8 @@ def _in_folder(root: Path, every: bool) -> Found:
     failures: list[TconvError] = []
     others: list[Path] = []
     paths = _walk(root, failures)
+    if apart is not None and apart.exists():
+        paths = [path for path in paths if path.name != apart.name or not path.samefile(apart)]
     indexes = [path for path in paths if _is_index(path) and path.parent == root]
     if indexes:
         return _sharded(root, indexes, paths, failures)
@@ -145,11 +153,11 @@ def _in_folder(root: Path, every: bool) -> Found:
         raise TconvError("the folder holds no file that tconv reads", remedy="`tconv formats` lists them", file=root)
     if every:
         readable = sorted((m for members in by_group.values() for m in members), key=lambda m: natural(m.path))
-        return Found(tuple(readable), tuple(failures), _ignored(root, others))
+        return Found(tuple(readable), tuple(failures), _ignored(root, others), tuple(others))
     for name, members in by_group.items():
         if name != group:
             others += [m.path for m in members]
-    return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others))
+    return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others), tuple(others))
 
 
 def _is_index(path: Path) -> bool:

@@ -165,11 +165,11 @@ class Lost:
             return f"from {low} to {high}; "
         return f"the largest is {high}; " if self.lowest > 0 else f"the lowest is {low}; "
 
-    def outside(self, stated: tuple[float, float], dtype: DType) -> str:
+    def outside(self, stated: tuple[float, float], dtype: DType, called: str = "the stated range") -> str:
         """How values of ``dtype`` broke the statement that they lie in ``stated``."""
         count = self.overflow + self.infinite + self.nan
         kinds = f" ({self._kinds()})" if self.infinite or self.nan else ""
-        told = f"{count} of {self.count} values lie outside the stated range [{stated[0]:g}, {stated[1]:g}]{kinds}"
+        told = f"{count} of {self.count} values lie outside {called} [{stated[0]:g}, {stated[1]:g}]{kinds}"
         if self.minimum is None or self.maximum is None:
             return told
         return f"{told}; from {_text(self.minimum, dtype)} to {_text(self.maximum, dtype)}"

@@ -73,9 +73,12 @@ class CastTo(Op):
 
 @dataclass(frozen=True, kw_only=True)
 class Promise(Op):
-    """The user's word that the values lie in ``range``: it changes none, and counts those that do not."""
+    """The user's word, or that of ``step``, that the values lie in ``range``: it changes none, and counts those that do
+    not, if they lie outside by more than ``slack``.
+    """
 
     range: tuple[float, float]
+    slack: float = 0.0
     step: str = ""
 
     def spec(self, spec: Spec) -> Spec:

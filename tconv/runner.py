@@ -116,17 +116,27 @@ class Runner:
             with output.writing():
                 output.path.parent.mkdir(parents=True, exist_ok=True)
                 output.writer.open(output.path)
-            filling = _Filling(number, output)
-            for index, tensor in enumerate(output.tensors):
-                if not output.writer.stored(index):
-                    continue
+            filling, last = _Filling(number, output), None
+            for task in self._pieces(filling):
+                with self._state:
+                    filling.left += 1
+                if last is not None:
+                    yield last
+                last = task
+            if last is None:
+                self._done(filling)
+                continue
+            # All are handed out with the last: who makes it finishes the file, while others look for further pieces.
+            with self._state:
+                filling.left -= 1
+            yield last
+
+    def _pieces(self, filling: _Filling) -> Iterator[_Task]:
+        output = filling.output
+        for index, tensor in enumerate(output.tensors):
+            if output.writer.stored(index):
                 made = program(tensor, self._detail)
-                for piece in made.pieces():
-                    if piece.path not in self._bad:
-                        with self._state:
-                            filling.left += 1
-                        yield _Task(filling, index, made, piece)
-            self._done(filling)
+                yield from (_Task(filling, index, made, p) for p in made.pieces() if p.path not in self._bad)
 
     def _work(self, tasks: Iterator[_Task]) -> None:
         buffer = np.empty(0, np.uint8)

@@ -18,24 +18,33 @@ if TYPE_CHECKING:
 
 _REMEDY = "nothing was put in place; memory or disk may be faulty: try again, and elsewhere"
 
+_TEXTS_APART = ("npz", "safetensors")  # formats whose lists of texts are no part of a tree
+
 
 class Comparison(Writer):
     """Takes the values of a file once more, as its writer did, and compares them with those in the file."""
 
-    def __init__(self, specs: Sequence[Spec], extra: Extra, form: Format, target: Path) -> None:
+    def __init__(
+        self, specs: Sequence[Spec], extra: Extra, form: Format, target: Path, how: ReadOptions | None = None
+    ) -> None:
         self.size = 0
         self._specs = specs
         self._format = form
+        self._texts = extra.texts if form.name in _TEXTS_APART else {}
         self._target = target
+        self._how = how or ReadOptions()
         self._written: list[Tensor] = []
 
     def open(self, path: Path) -> None:
         try:
-            stream = registry.reader(self._format)(path, self._specs[0].name, ReadOptions())
+            stream = registry.reader(self._format)(path, self._specs[0].name, self._how)
         except TconvError as problem:
             raise TconvError(
                 f"does not read back: {problem.reason}", file=self._target, tensor=problem.tensor, remedy=_REMEDY
             ) from problem
+        for name, texts in self._texts.items():
+            if stream.extra.texts.get(name) != texts:
+                raise TconvError("reads back as other texts", file=self._target, tensor=name, remedy=_REMEDY)
         found = {t.spec.name: t for t in stream.tensors}
         if len(self._specs) == 1 and len(stream.tensors) == 1:
             found = {self._specs[0].name: stream.tensors[0]}  # a format that holds a nameless array
@@ -43,7 +52,8 @@ class Comparison(Writer):
             written = found.get(spec.name)
             if written is None:
                 raise self._differs(spec, "is not there when it is read again")
-            if (written.spec.dtype, written.spec.shape) != (spec.dtype, spec.shape):
+            one_channel = (*spec.shape, 1)  # in which a picture that has none is read
+            if written.spec.dtype != spec.dtype or written.spec.shape not in (spec.shape, one_channel):
                 raise self._differs(spec, f"reads back as {written.spec.dtype} {written.spec.shape}")
             self._written.append(written)
 

@@ -169,6 +169,7 @@ def test_float32_weights_as_float16_have_some_73_decibels() -> None:
 )
 def test_what_is_said_of_a_broken_statement(lost: Lost, stated: tuple[float, float], src: str, text: str) -> None:
     assert lost.outside(stated, dtype(src)) == text
+    assert lost.outside(stated, dtype(src), "the range") == text.replace("stated ", "")
 
 
 def test_remedies_are_those_that_help() -> None:

@@ -101,6 +101,22 @@ def test_every_element_is_written_once_and_whole_outputs_are_committed(
     assert sum(done) == 3 * 2 * 1078
 
 
+def test_a_file_that_is_long_in_finishing_keeps_nobody_from_the_next(tmp_path: Path) -> None:
+    one = tensor(np.ones(4, np.float32))
+    slow, next_ = output(tmp_path / "a", one), output(tmp_path / "b", one)
+    begun, waited = threading.Event(), []
+    memory(next_).hook = lambda _i: begun.set()
+
+    class Slow(Memory):
+        def commit(self) -> None:
+            waited.append(begun.wait(10))
+            super().commit()
+
+    slow.writer = Slow([one.spec], Extra("data"))
+    Runner(2, 1 << 20, lambda _n: None).run([slow, next_])
+    assert waited == [True]
+
+
 def test_what_is_wrong_with_inputs_is_collected_and_the_rest_is_done(tmp_path: Path, workers: int) -> None:
     good = tensor(np.ones(4, np.float32), name="good")
     bad = output(tmp_path / "a", broken("x", TconvError("is truncated")), good, broken("y", OSError(5, "I/O error")))

@@ -114,8 +114,8 @@ def test_a_file_takes_all_inputs_and_its_suffix_is_the_format(tmp_path: Path) ->
 
 
 def test_a_suffix_of_no_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"out\.png: the suffix '\.png'.*\.npy, \.npz, \.safetensors, \.pt"):
-        shown([source("a.npy", "npy")], "out.png")
+    with pytest.raises(UsageError, match=r"out\.bmp: the suffix '\.bmp'.*\.png, .*\.npy, \.npz, \.safetensors, \.pt"):
+        shown([source("a.npy", "npy")], "out.bmp")
     assert shown([source("a.npy", "npy")], "out.weird", format_name="npy") == ["out.weird"]
 
 
@@ -215,3 +215,23 @@ def test_wrong_words_are_wrong_without_a_look_at_any_file(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         check_words(output, form, split)
+
+
+def test_pictures_in_a_folder_are_called_by_their_tensors(tmp_path: Path) -> None:
+    (target,) = choose([source("a.npz", "npz")], "out/", "jpeg", "")
+    assert target.split
+    assert below(target, "cats/1.png") == tmp_path / "out" / "cats" / "1.jpg"
+    assert below(target, "batch-00000") == tmp_path / "out" / "batch-00000.jpg"
+    assert below(target, "layers.0") == tmp_path / "out" / "layers.0.jpg"
+
+
+def test_a_folder_called_by_a_format_of_pictures_gets_these() -> None:
+    assert [t.format.name for t in choose([source("a.npy", "npy")], "png/", None, "")] == ["png"]
+    assert [t.format.name for t in choose([source("a.npy", "npy")], "png/", "npz", "")] == ["npz"]
+    assert [t.format.name for t in choose([source("a.npy", "npy")], "pictures/", None, "")] == ["npy"]
+
+
+def test_pictures_become_tensors_unless_it_is_said_otherwise() -> None:
+    assert [t.format.name for t in choose([source("a.png", "png")], "out/", None, "")] == ["safetensors"]
+    assert shown([source("a.png", "png")]) == ["a.safetensors"]
+    assert shown([source("a.jpg", "jpeg")], format_name="png") == ["a.png"]

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import check, console, convert, diff, formats, inspect, pipelines, steps
+from tconv.cli import check, console, convert, diff, doctor, dry_run, formats, inspect, pipelines, schema, stats, steps
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
 
@@ -93,6 +93,7 @@ def root(
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
     tconv images/ --step 'resize(256) | crop(224) | scale' -o batch.npy
+    tconv batch.npy -o png/ --denormalize imagenet    pictures again
     tconv inspect ckpt.pt                     what is in it, from headers alone
 
     \b
@@ -106,7 +107,7 @@ def root(
     """
 
 
-for _module in (convert, inspect, check, diff, formats, steps, pipelines):
+for _module in (convert, dry_run, inspect, doctor, check, diff, stats, formats, steps, pipelines, schema):
     _module.register(app)
 for _command in app.registered_commands:
     _command.cls = Verb

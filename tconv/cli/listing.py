@@ -15,6 +15,7 @@ from tconv.cli.reading import Opened, counted, number, short
 from tconv.cli.table import table
 from tconv.formats.torch.sharing import share
 from tconv.inputs import natural
+from tconv.selection import first_few
 
 if TYPE_CHECKING:
     from tconv.measure.statistics import Summary
@@ -99,6 +100,8 @@ def lines(files: Sequence[File], read_values: bool) -> Iterator[str]:
         for line in _table(listed, _columns(shared, read_values)) if listed else ():
             yield f"{indent}{line}"
         yield f"{indent}{_total(group)}"
+        texts = {} if shared else group[0].opened.stream.extra.texts
+        yield from (f"{indent}{name}: {len(text):,} texts, {first_few(text)}" for name, text in texts.items())
     if len(groups) > 1:
         yield f"total: {_total(files)}"
 

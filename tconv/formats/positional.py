@@ -33,6 +33,12 @@ def pwrite(fd: int, data: memoryview, offset: int) -> None:
         data, offset = data[done:], offset + done
 
 
+def created(path: Path) -> int:
+    """A file that must not be there before, open for writing, with the mode that the umask gives."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, flags, 0o666)
+
+
 class PositionalWriter(Writer):
     """Base of the writers that know ``offsets`` (bytes, one a tensor) and a header before any value is seen."""
 
@@ -51,8 +57,7 @@ class PositionalWriter(Writer):
         return []
 
     def open(self, path: Path) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        self._fd = os.open(path, flags, 0o666)
+        self._fd = created(path)
         os.truncate(self._fd, self.size)
         self._lock, self._fresh = threading.Lock(), _NOTHING
         for offset, data in self.header():

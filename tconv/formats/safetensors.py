@@ -77,7 +77,7 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         check_names(specs)
     found, notes = mark.take_off(metadata, specs)
     tensors = tuple(Tensor(spec, sources[spec.name]) for spec in found.specs)
-    extra = Extra(found.kind, metadata=found.metadata)
+    extra = Extra(found.kind, metadata=found.metadata, texts=found.texts)
     others = tuple(_unread(path, entry) for entry in entries if not entry.dtype)
     return Stream(tensors, extra, tuple(f"{path}: {n}" for n in notes), others)
 
@@ -200,7 +200,7 @@ class SafetensorsWriter(PositionalWriter):
 
     4-bit elements are packed: float4 as ``F4`` if its rows take whole bytes, as PyTorch wants them, the rest as U8.
     Weights get the metadata ``format: pt`` where there is no ``format``: Hugging Face's transformers refuse files
-    without. Data get tconv's mark.
+    without. Data get tconv's mark, and their lists of texts are metadata in JSON.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:

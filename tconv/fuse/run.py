@@ -82,6 +82,11 @@ class Run:
         """Bytes needed besides input and result: what no table makes is reordered when it is made."""
         return 0 if self.perm is None else self.dtype.nbytes(spec.size)
 
+    def rows(self, shape: tuple[int, ...]) -> int:
+        """How many rows of 256 entries the table has that does it all for an array of ``shape``; 0 if none does."""
+        table = self._table(shape) if self.segments else None
+        return len(table.rows) if table else 0
+
     def check(self, x: Array) -> Account:
         """The account of an inert run of the flat ``x``."""
         account = Account()
@@ -198,7 +203,7 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
             round_to(op.dtype, op.on_overflow, op.step)
         elif isinstance(op, Promise):
             settle()
-            segments.append(Check(op.range, segments[-1].dtype if segments else src))
+            segments.append(Check(op.range, segments[-1].dtype if segments else src, op.slack, op.step))
         elif isinstance(op, Elementwise):
             pending.append(replace(op, axis=along(op.axis)))
         elif isinstance(op, Linear):

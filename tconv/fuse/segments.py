@@ -87,10 +87,15 @@ def _count_full(x: Array, lost: Lost) -> None:
 
 @dataclass(frozen=True)
 class Check:
-    """A comparison with the range in which the values, of ``dtype``, were stated to lie; they stay as they are."""
+    """A comparison with the range in which the values, of ``dtype``, were stated to lie; they stay as they are.
+
+    ``slack``: how far outside is no matter; ``step``: which step stated it, if it was not the user.
+    """
 
     range: tuple[float, float]
     dtype: DType
+    slack: float = 0.0
+    step: str = ""
 
     def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
         return x, src
@@ -98,10 +103,11 @@ class Check:
     def leave(
         self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
-        return x, outside(x, src, self.range)
+        low, high = self.range
+        return x, outside(x, src, (low - self.slack, high + self.slack))
 
     def key(self, src: DType) -> RangeKey:
-        return RangeKey(src, self.range)
+        return RangeKey(src, self.range, self.step)
 
     def numbered(self, nth: int) -> Check:
         """The same: one statement is as good as another."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import partial
@@ -15,6 +16,7 @@ from tconv.errors import TconvError, UsageError
 from tconv.ops import CastTo
 from tconv.parts import Parts
 from tconv.steps.alike import once_a_kind
+from tconv.steps.clamp import number
 from tconv.steps.norms import normalization
 from tconv.steps.touch import is_floating, on_touched
 from tconv.tensor import Step
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from tconv.lost import Lost
     from tconv.tensor import Range, Scan, Spec, Stream, Tensor
 
+ON_OVERFLOW = ("error", "saturate", "inf", "keep")
 POLICIES = ("amp",)
 FLOAT32, FLOAT64 = dtypes.dtype("float32"), dtypes.dtype("float64")
 
@@ -44,6 +47,7 @@ class Cast(Step):
     usage: ClassVar[str] = (
         "cast(float16), cast(uint8, on_overflow=saturate), cast(half, keep=['*.head.*', 'n*=float32'])"
     )
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"on_overflow": ON_OVERFLOW, "policy": POLICIES}
 
     dtype: str
     on_overflow: str | None = None
@@ -171,7 +175,7 @@ class Cast(Step):
         if self.policy is not None:
             parts.append(f"policy={self.policy}")
         if self.max_error is not None:
-            parts.append(f"max_error={self.max_error:g}")
+            parts.append(f"max_error={number(self.max_error)}")
         return f"cast({', '.join(parts)})"
 
 

@@ -45,6 +45,7 @@ class Normalize(Step):
     rounds: ClassVar[bool] = True
     usage: ClassVar[str] = "normalize(imagenet), normalize(mean=0.5, std=0.5), normalize(mean=[0, 0.5], std=[1, 0.2])"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {"stats": tuple(NAMED)}
+    open_choices: ClassVar[Sequence[str]] = ("stats",)
 
     stats: str | None = None
     mean: float | tuple[float, ...] | None = None
@@ -92,13 +93,13 @@ class Normalize(Step):
         if self.stats is not None and spec.attrs.get("channels") == "BGR":
             mean, std = mean[::-1], std[::-1]
         target = spec.dtype if spec.dtype.is_float else dtype("float32")
-        axis = _channel_axis(spec, len(mean)) if len(mean) > 1 else None
+        axis = channel_axis(spec, len(mean)) if len(mean) > 1 else None
         return tensor.then(Standardize(dtype=target, axis=axis, mean=mean, std=std, step=str(self)))
 
     def __str__(self) -> str:
         if self.stats is not None:
-            return f"normalize({self.stats})"
-        return f"normalize(mean={_text(self.mean)}, std={_text(self.std)})"
+            return f"{self.name}({self.stats})"
+        return f"{self.name}(mean={_text(self.mean)}, std={_text(self.std)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +138,7 @@ def _refuse_unscaled(stats: str, tensor: Tensor) -> None:
     )
 
 
-def _channel_axis(spec: Spec, count: int) -> int:
+def channel_axis(spec: Spec, count: int) -> int:
     axis = spec.axis("C")
     if axis is None:
         raise TconvError(

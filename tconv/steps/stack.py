@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from tconv.errors import TconvError, UsageError
+from tconv.grammar import quoted
 from tconv.parts import Parts
 from tconv.tensor import NO_ATTRS, Spec, Step, Tensor
 
@@ -25,6 +26,7 @@ class Stack(Step):
 
     name: ClassVar[str] = "stack"
     usage: ClassVar[str] = "stack, stack(into=batch)"
+    gathers: ClassVar[bool] = True
 
     into: str = "stack"
 
@@ -63,8 +65,7 @@ class Stack(Step):
     def __str__(self) -> str:
         if self.into == "stack":
             return "stack"
-        quote = '"' if "'" in self.into else "'"
-        return f"stack(into={quote}{self.into}{quote})"
+        return f"stack(into={quoted(self.into)})"
 
 
 def _kind(spec: Spec) -> tuple[object, ...]:
@@ -89,7 +90,7 @@ def _differ(a: Tensor, b: Tensor) -> TconvError:
     if _channels(a.spec) != _channels(b.spec):
         ways.append("--channels rgb makes the channels equal")
     elif a.spec.shape != b.spec.shape:
-        ways.append("--resize HxW makes the sizes equal")
+        ways.append("--resize HxW or --pad makes the sizes equal")
     ways.append("into a .safetensors without --stack and without an N in the layout each goes as it is")
     return TconvError(
         f"one array holds equals only, but {a.spec.name} is {_describe(a.spec)} and "

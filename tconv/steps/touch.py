@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tconv.tensor import Step, Stream
 
 
+SETTLED = frozenset(("quantized", "made"))  # attributes of tensors that are what they are to be
+
+
 def on_touched(
     stream: Stream,
     step: Step,
@@ -38,6 +41,8 @@ def on_touched(
     weights = stream.extra.kind == "weights"
     alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
     touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
+    touched -= {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
+    touched -= labels(stream)
     if not all_fields:
         touched -= _spared_fields(stream, step)
     for tensor in stream.tensors:
@@ -45,13 +50,23 @@ def on_touched(
         try:
             made.append(change(tensor) if name in touched else tensor)
         except TconvError as problem:
-            problems.append(problem.at(file=tensor.source.path, tensor=name, step=str(step)))
+            found = problem.at(file=tensor.source.path, tensor=name, step=str(step), by_itself=True)
+            problems.append(found)
     raise_all(problems)
     if not touched:
         raise _nothing(stream, step)
     notes = [f"{step}: the optimizer's state stays as it is ({_count(state)})"] if state else []
     notes += [f"{step}: complex weights stay as they are ({_count(alone)})"] if alone else []
     return stream.with_tensors([_free(t, touched) for t in made], *notes)
+
+
+def labels(stream: Stream) -> set[str]:
+    """The names of tensors that are known to be labels, and that ``--fields`` does not name: no step changes them
+    beside what they are labels of.
+    """
+    found = {t.spec.name for t in stream.tensors if t.spec.attrs.get("label")}
+    alone = len(found) == len(stream.tensors)
+    return set() if alone else found.difference(fnmatch.filter(found, stream.extra.fields or ""))
 
 
 def _spared_fields(stream: Stream, step: Step) -> set[str]:
@@ -64,15 +79,17 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
     if stream.extra.kind == "data":
         for tensor in stream.tensors:
             by_file[str(tensor.source.path)].append(tensor)
-    labels = {file: _labels(tensors) for file, tensors in by_file.items() if len(tensors) > 1}
-    names = [t.spec.name for found in labels.values() for t in found]
+    told = labels(stream)
+    least = 1 if stream.extra.partial else 2
+    fields = {file: _integers(tensors, told) for file, tensors in by_file.items() if len(tensors) >= least}
+    names = [t.spec.name for found in fields.values() for t in found]
     wanted = stream.extra.fields
     if names and wanted is None:
         problems = [
             TconvError(
                 f"it would change integer fields, which may be labels: {_fields(found)}", file=file, step=str(step)
             )
-            for file, found in labels.items()
+            for file, found in fields.items()
             if found
         ]
         raise_all(problems, remedy=_CHOOSE_FIELDS)
@@ -86,8 +103,8 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
 _CHOOSE_FIELDS = "--fields '' leaves them as they are, --fields '*' means all of them too, --fields 'x*' those so named"
 
 
-def _labels(tensors: list[Tensor]) -> list[Tensor]:
-    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None]
+def _integers(tensors: list[Tensor], told: set[str]) -> list[Tensor]:
+    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None and t.spec.name not in told]
 
 
 def _fields(tensors: list[Tensor]) -> str:

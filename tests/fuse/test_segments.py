@@ -41,3 +41,10 @@ def test_a_check_changes_nothing() -> None:
     assert made is x
     assert (lost.overflow, lost.nan, lost.minimum, lost.maximum) == (1, 1, -1, 0.5)
     assert check.key(F32) == RangeKey(F32, (0, 1))
+
+
+def test_a_check_with_slack_passes_over_what_is_nearly_inside() -> None:
+    x = np.array([-0.25, -0.26, 0, 1, 1.25, 1.26], np.float32)
+    check = Check((0, 1), F32, 0.25, "s")
+    assert check.leave(x, F32, Window((3,), None))[1].overflow == 2
+    assert check.key(F32) == RangeKey(F32, (0, 1), "s")

@@ -20,13 +20,14 @@ from tconv.errors import TconvError, printable
 from tconv.formats.image import jpeg
 from tconv.formats.image.channels import assemble
 from tconv.formats.image.exif import place
-from tconv.formats.image.header import COLOURS, Family, Header, Picture, describe
+from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
 from tconv.tensor import Extra, ReadOptions, Stream, Tensor
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
 
+_LIBRARIES = {"jpeg": "simplejpeg", "pnm": "NumPy", "pfm": "NumPy"}
 _MENDED = "fetch it or write it again"
 
 
@@ -65,6 +66,12 @@ class ImageSource:
     @property
     def seekable(self) -> bool:
         return False
+
+    @property
+    def decoder(self) -> str:
+        """The library that decodes the pixels."""
+        usual = "Pillow" if self.header.dtype in (BOOL, UINT8) else "OpenCV"
+        return self.header.library or _LIBRARIES.get(self.family, usual)
 
     def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
         """See ``tensor.Source``. The whole is decoded, straight into ``out`` where it is asked for the whole."""

@@ -1,0 +1,212 @@
+"""``tconv stats INPUT...``: mean and std of every channel over a whole data set, for ``--stats``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tconv import values as said
+from tconv.cli import options as o
+from tconv.cli import reading, values
+from tconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from tconv.measure.pool import Powers
+    from tconv.pooled import Statistics
+
+SKIPPED = 3  # the exit code when inputs were left out, as asked
+_DIGITS = 6  # of what is shown; a file has all of them
+
+
+def stats(
+    ctx: typer.Context,
+    inputs: o.Inputs,
+    resize: o.Resize = None,
+    step: o.StepList = None,
+    pipeline: o.PipelineName = None,
+    raw: Annotated[
+        bool,
+        typer.Option(
+            "--raw", help="Values as they are, not 0…1.", show_default=False, rich_help_panel=o.VALUES, metavar=""
+        ),
+    ] = False,
+    range_: o.RangeText = None,
+    input_layout: o.InputLayout = None,
+    only: o.Only = None,
+    skip: o.Skip = None,
+    fields: o.Fields = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            metavar="N",
+            help="So many files, chosen at random.",
+            show_default=False,
+            rich_help_panel=o.NAMES,
+            callback=values.whole(1, 10**15),
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            help="Another choice for another number (0).",
+            show_default=False,
+            rich_help_panel=o.NAMES,
+            callback=values.whole(0, 10**15),
+        ),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE.json",
+            help="Write it there, for --stats FILE.json.",
+            show_default=False,
+            rich_help_panel=o.OUTPUT,
+        ),
+    ] = None,
+    as_json: reading.Json = False,
+    force: o.Force = False,
+    channels: o.Channels = "rgb",
+    alpha: o.Alpha = "white",
+    frames: o.Frames = "first",
+    no_exif: o.NoExif = False,
+    max_pixels: o.MaxPixels = None,
+    on_bad: o.OnBad = "error",
+    workers: o.Workers = None,
+    max_memory: o.MaxMemory = "1GB",
+    quiet: o.Quiet = False,
+    debug: o.Debug = False,  # the root looks for it
+) -> int:
+    """Mean and std of every channel over a whole data set.
+
+    \b
+    tconv stats images/ --resize 224x224 -o stats.json
+    tconv images/ --resize 224x224 --normalize --stats stats.json -o batch.npy
+    tconv stats images/ --sample 1000         a quick look
+    tconv stats batch.npy --input-layout NCHW --range 0,255
+
+    Values are taken to 0…1 by their known range, as --normalize does, so that the result goes with --normalize
+    --stats; --raw leaves them as they are, for --stats alone. They are pooled: every value of a channel counts the
+    same, so an image counts by its area unless --resize HxW makes all equal. The std is that of the population,
+    sqrt(mean((x - mean)²)). Images are read as convert reads them, and channels are in that order: R, G, B.
+
+    --step and --pipeline give other steps; those from normalize on are left out, and axes and stacking make no
+    difference. An array is one channel unless --input-layout says which axis the channels are.
+
+    Of integers of up to 16 bits the result is exact and rounded once; of others it is made in float64. It is the same
+    to the last bit, however many threads there are. NaN and infinities make a bad file.
+
+    \b
+    -o writes, and --json prints, one object:
+      mean, std: a number for each channel; all that --stats looks at
+      min, max: likewise; count: the values of each channel
+      channels: RGB, BGR, RGBA or Y (grey), null if they have no names
+      files: how many; sample: null, or {of: out of how many, seed}
+      steps: what was done before, as text
+      sources: a list of {dtype, range, tensors}; range: what was taken to 0…1,
+        null if values were left as they are
+      tconv: the version
+
+    Exit 0: done, 1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left
+    out.
+    """
+    from tconv.cli import asked, console
+    from tconv.pipeline import Sugar
+    from tconv.pooled import Sample, pool, save, where
+    from tconv.request import Request
+    from tconv.tensor import ReadOptions
+
+    if seed is not None and sample is None:
+        raise UsageError("--seed chooses a sample, and none was asked for", remedy="add --sample N")
+    if output is not None and not output.lower().endswith(".json"):
+        raise UsageError(f"-o {output}: statistics are JSON", remedy="for example -o stats.json")
+    sugar = Sugar(resize)
+    asked.check_sugar(sugar, "")
+    steps, settings = asked.explicit(step or [], pipeline, [], sugar)
+    request = Request(
+        inputs=tuple(inputs),
+        sugar=sugar,
+        steps=steps,
+        read=ReadOptions(channels or "rgb", alpha or "white", frames=frames, exif=not no_exif, max_pixels=max_pixels),
+        range=said.interval(range_) if range_ is not None else None,
+        input_layout=said.axes(input_layout) if input_layout is not None else None,
+        only=tuple(only or ()),
+        skip=tuple(skip or ()),
+        fields=fields,
+        on_bad=on_bad,
+        workers=workers,
+        max_memory=said.size(max_memory),
+    )
+    request = asked.settled(request, settings, ctx)
+    target = Path(output) if output is not None else None
+    with console.Console(quiet=quiet, verbose=False) as terminal:
+        if target is not None:
+            where(target, [Path(word) for word in inputs], force)
+        with console.progress(terminal) as shown:
+            chosen = Sample(sample, seed or 0) if sample is not None else None
+            found = pool(request, shown, sample=chosen, raw=raw)
+        for text in found.notes:
+            terminal.note(text)
+        for problem in found.skipped:
+            terminal.note(f"skipped: {problem}")
+        if target is not None:
+            save(found, target, force)
+        if as_json:
+            reading.say_json(found.as_json())
+        elif target is not None:
+            sys.stdout.write(f"{target}\n")
+        else:
+            for line in _lines(found):
+                reading.say(line)
+        reading.flush()
+    return SKIPPED if found.skipped else 0
+
+
+def _lines(found: Statistics) -> Iterator[str]:
+    """A row for each channel, what it is of, and what to paste."""
+    from tconv.cli.table import table
+
+    names = found.letters or [str(n) for n in range(len(found.channels))]
+    rows = [[name, *_cells(channel)] for name, channel in zip(names, found.channels, strict=True)]
+    yield from table(["channel", "mean", "std", "min", "max", "values"], rows, right=[1, 2, 3, 4, 5])
+    yield _of_what(found)
+    if flat := found.constant():
+        yield f"channel {' and '.join(names[n] for n in flat)} has the same value everywhere: nothing to divide by"
+    else:
+        mean, std = (",".join(f"{number:.{_DIGITS}g}" for number in numbers) for numbers in _numbers(found))
+        yield f"--stats={mean}/{std}" if mean.startswith("-") else f"--stats {mean}/{std}"
+
+
+def _cells(channel: Powers) -> list[str]:
+    numbers = [channel.mean, channel.std, float(channel.lowest or 0), float(channel.highest or 0)]
+    return [*(reading.short(number, _DIGITS) for number in numbers), f"{channel.count:,}"]
+
+
+def _numbers(found: Statistics) -> tuple[list[float], list[float]]:
+    return [c.mean for c in found.channels], [c.std for c in found.channels]
+
+
+def _of_what(found: Statistics) -> str:
+    """``12 files: 11 uint8 in 0…255, 1 uint16 in 0…65535, all taken to 0…1; resize(224x224)``"""
+    files = reading.counted(found.files, "file")
+    files += f" of {found.of:,}" if found.sample else ""
+    kinds = [
+        f"{source.tensors:,} {source.dtype}" + (f" in {source.known[0]:g}…{source.known[1]:g}" if source.known else "")
+        for source in found.sources
+    ]
+    known = all(source.known for source in found.sources)
+    steps = " | ".join(map(str, found.steps))
+    after = f", after {steps}" if steps else ""
+    return f"{files}: {', '.join(kinds)}{', taken to 0…1' if known else ''}{after}"
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(stats)

@@ -1,0 +1,1 @@
+"""What is odd about images before they are converted, what becomes of it, and which option changes that."""

@@ -1,0 +1,112 @@
+"""Which range of values a scale is made for: all of them, or what is left when rare extremes are cut off.
+
+minmax: all. percentile: the middle ``p`` percent, (100 - p) / 2 cut off on either side. mse: the range of which the
+rounded values are nearest to the values, by squared error. entropy: the range of which the quantized distribution
+tells least from that of the values, by Kullback-Leibler divergence (S. Migacz, "8-bit Inference with TensorRT", 2017).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+    from tconv.quant.grid import Grid
+    from tconv.quant.observe import Distribution
+
+Method = Literal["minmax", "percentile", "mse", "entropy"]
+METHODS = ("minmax", "percentile", "mse", "entropy")
+SHARES = np.linspace(1, 0.2, 81)  # of the full range, tried by mse and entropy
+RESOLUTION = 2048  # bins of the distribution that entropy looks at
+
+
+def search(method: Method, found: Distribution, how: Grid, percentile: float) -> tuple[float, float]:
+    """The range for the scale of one channel. ``found``: its values; 0 and 0 if there are none."""
+    if not found.values.size:
+        return 0.0, 0.0
+    low, high = float(found.values[0]), float(found.values[-1])
+    if method == "percentile":
+        return _percentile(found, percentile)
+    if method == "mse":
+        return _best(low, high, how, lambda a, b: _squares(found, how, a, b))
+    if method == "entropy":
+        shares = _Entropy(found, how, low, high)
+        return _best(low, high, how, shares.divergence)
+    return low, high
+
+
+def _percentile(found: Distribution, percentile: float) -> tuple[float, float]:
+    """By the positions of values, between neighbours as ``numpy.percentile`` has it."""
+    ends = np.cumsum(found.counts)
+    tail = (100 - percentile) / 200
+
+    def at(share: float) -> float:
+        place = share * (int(ends[-1]) - 1)
+        first = math.floor(place)
+        below, above = (float(found.values[np.searchsorted(ends, n, side="right")]) for n in (first, math.ceil(place)))
+        return below + (above - below) * (place - first)
+
+    return at(tail), at(1 - tail)
+
+
+def _best(low: float, high: float, how: Grid, loss: Callable[[float, float], float]) -> tuple[float, float]:
+    """Of the full range and parts of it the one of the least loss; the wider one of equals."""
+    if not how.affine:
+        low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
+    tried = [(loss(share * low, share * high), n) for n, share in enumerate(SHARES)]
+    share = float(SHARES[min(tried)[1]])
+    return share * low, share * high
+
+
+def _squares(found: Distribution, how: Grid, low: float, high: float) -> float:
+    x = found.values.astype(np.float32)
+    scale, zero = how.parameters(np.array([low]), np.array([high]))
+    wide = None if zero is None else zero.astype(np.float32)
+    q = np.empty(x.size, how.dtype.numpy)
+    how.quantize(x, scale, wide, q)
+    error = how.dequantize(q, scale, wide).astype(np.float64) - found.values
+    return float(np.dot(error * error, found.counts))
+
+
+class _Entropy:
+    """Divergence of what is cut off and quantized from what is only cut off, over bins of equal width."""
+
+    def __init__(self, found: Distribution, how: Grid, low: float, high: float) -> None:
+        edge = max(abs(low), abs(high)) or 1.0
+        self._how, self._edge = how, edge
+        bins = np.clip((found.values / edge + 1) / 2 * RESOLUTION, 0, RESOLUTION - 1).astype(np.int64)
+        self._counts: Array = np.bincount(bins, weights=found.counts, minlength=RESOLUTION)
+        self._middles = ((np.arange(RESOLUTION) + 0.5) / RESOLUTION * 2 - 1) * edge
+
+    def divergence(self, low: float, high: float) -> float:
+        inside = (self._middles >= low) & (self._middles <= high)
+        first, end = int(inside.argmax()), RESOLUTION - int(inside[::-1].argmax())
+        if not inside.any():
+            return np.inf
+        kept = self._counts[first:end].copy()
+        kept[0] += self._counts[:first].sum()  # what is cut off becomes the ends
+        kept[-1] += self._counts[end:].sum()
+        scale, zero = self._how.parameters(np.array([low]), np.array([high]))
+        wide = None if zero is None else zero.astype(np.float32)
+        x = self._middles[first:end].astype(np.float32)
+        q = np.empty(x.size, self._how.dtype.numpy)
+        self._how.quantize(x, scale, wide, q)
+        _, level = np.unique(self._how.dequantize(q, scale, wide), return_inverse=True)
+        there = self._counts[first:end] > 0
+        mass = np.bincount(level, weights=self._counts[first:end])
+        width = np.bincount(level, weights=there)
+        spread = np.where(there, (mass / np.maximum(width, 1))[level], 0)
+        return _divergence(kept, spread)
+
+
+def _divergence(p: Array, q: Array) -> float:
+    """KL(p || q) of two histograms, smoothed where q has nothing: what is missing there counts as a little."""
+    if not q.sum():
+        return np.inf
+    p, q = p / p.sum(), q / q.sum()
+    there = p > 0
+    return float(np.sum(p[there] * np.log(p[there] / np.maximum(q[there], 1e-10))))
