@@ -13,16 +13,16 @@ import numpy as np
 from tconv.account import Account
 from tconv.blocks import Stages, apply, below, block_cost, read_block, read_into, stages_of
 from tconv.fuse import Run
-from tconv.ops import Elementwise, Op, Permute, Whole
+from tconv.ops import Elementwise, Op, Permute, Resizing, Whole
 from tconv.parts import Parts
 from tconv.scratch import buffer
-from tconv.tensor import Permutable, Sequential
+from tconv.tensor import Permutable, Scalable, Sequential, Tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tconv.ops import Array
-    from tconv.tensor import Source, Tensor
+    from tconv.tensor import Raster, Source
 
 PIECE = 1 << 20  # elements made in one go where a tensor can be cut: a few MB, however large the tensor is
 LARGE = 1 << 25  # bytes of a row or a tensor beyond which axes are reordered as it is read, and of a piece in that case
@@ -60,11 +60,22 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
     stages = stages_of(ops, source.dtype, len(source.shape), detail)
     if source.seekable and all(isinstance(s, Run) and s.perm is None for s in stages):
         return _Flat(tensor, stages)
+    if (raster := raster_of(tensor)) is not None:
+        resize: Any = ops[0]
+        return _Whole(Tensor(tensor.spec, raster.source, ops), (resize.of(raster), *stages[1:]))
     rows = source.seekable and len(source.shape) > 1 and below(ops) is not None
     block = source.dtype.nbytes(prod(source.shape[1 if rows else 0 :]))
     if block > LARGE and (turned := _turned(tensor)) is not None:
         return program(turned, detail)
     return _Rows(tensor, stages) if rows else _Whole(tensor, stages)
+
+
+def raster_of(tensor: Tensor) -> Raster | None:
+    """How its picture is decoded for the resize that comes first; None if none does, or none of the kind."""
+    first = tensor.ops[0] if tensor.ops else None
+    if not isinstance(first, Resizing) or first.axis or not first.averages or not isinstance(tensor.source, Scalable):
+        return None
+    return tensor.source.raster(first.height, first.width)
 
 
 def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 from tconv.dtypes import DTYPES, DType
@@ -33,7 +33,8 @@ class Header:
     ``white`` is the largest value that a sample can have: 255 in 8 bits (fewer bits are scaled up to it), 4095 in 12
     bits (more than 8 are left as they are); None where it is unknown (floats, signed integers). ``orientation`` is
     EXIF's (or XMP's), None if the EXIF data are damaged. ``profile`` names the colour space of an ICC profile that is
-    not sRGB or plain grey. ``library`` is what decodes the pixels, where their depth alone does not tell.
+    not sRGB or plain grey. ``shrink``: they are decoded at one such-th of the file's size, and so are width and height.
+    ``library`` is what decodes the pixels, where their depth alone does not tell.
     """
 
     width: int
@@ -45,7 +46,14 @@ class Header:
     frames: int = 1
     orientation: int | None = 1
     profile: str = ""
+    shrink: int = 1
     library: str = field(default="", compare=False)
+
+    def shrunk(self, shrink: int) -> Header:
+        """The same file decoded at one ``shrink``-th of its size; a rest of a pixel is one too."""
+        if shrink == 1:
+            return self
+        return replace(self, width=-(-self.width // shrink), height=-(-self.height // shrink), shrink=shrink)
 
 
 class Picture(NamedTuple):
