@@ -92,8 +92,8 @@ class ImageSource:
         return out
 
     def raster(self, height: int, width: int) -> Raster | None:
-        """See ``tensor.Scalable``: of a JPEG the pixels as Pillow keeps them, and if the user wants it fast at the least
-        fraction of its size at which both sides are still twice what is asked for.
+        """See ``tensor.Scalable``: of a JPEG the pixels as Pillow keeps them, and if the user wants it fast at the
+        least fraction of its size at which both sides are still twice what is asked for.
         """
         shrink = self._shrink(height, width)
         if shrink == 1 and not self._direct:
