@@ -126,13 +126,14 @@ class Raster(NamedTuple):
     shrink: int = 1
 
 
-@runtime_checkable
-class Scalable(Protocol):
+class Scalable(ABC):
     """A source of one picture that may have a better way to decode it for a resize."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def raster(self, height: int, width: int) -> Raster | None:
         """For a picture of that size made of it by means of pixels; None if there is no better way."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -48,9 +49,13 @@ class ResizeTo(Resizing):
         return self.method != "nearest"
 
     def of(self, raster: Raster) -> ResizeTo:
-        height, width = raster.source.shape[:2]
-        box = None if raster.box == (0, 0, height, width) else raster.box
-        return replace(self, box=box, padded=raster.padded)
+        if raster.box != (0, 0, *raster.source.shape[:2]):
+            return replace(self, box=raster.box, padded=raster.padded)
+        return self._padded if raster.padded else self
+
+    @cached_property
+    def _padded(self) -> ResizeTo:
+        return replace(self, padded=True)
 
     def below(self) -> ResizeTo | None:
         return replace(self, axis=self.axis - 1) if self.axis else None

@@ -49,6 +49,11 @@ class Header:
     shrink: int = 1
     library: str = field(default="", compare=False)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.height, self.width
+
     def shrunk(self, shrink: int) -> Header:
         """The same file decoded at one ``shrink``-th of its size; a rest of a pixel is one too."""
         if shrink == 1:

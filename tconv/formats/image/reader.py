@@ -21,7 +21,7 @@ from tconv.formats.image import jpeg
 from tconv.formats.image.channels import assemble
 from tconv.formats.image.exif import place, turn_box
 from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
-from tconv.tensor import Extra, Raster, ReadOptions, Stream, Tensor
+from tconv.tensor import Extra, Raster, ReadOptions, Scalable, Stream, Tensor
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -56,7 +56,7 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSource:
+class ImageSource(Scalable):
     """An image file; it decodes whole."""
 
     path: Path
@@ -95,17 +95,15 @@ class ImageSource:
         """See ``tensor.Scalable``: of a JPEG the pixels as Pillow keeps them, and if the user wants it fast at the
         least fraction of its size at which both sides are still twice what is asked for.
         """
-        shrink = self._shrink(height, width)
-        if shrink == 1 and not self._direct:
+        shrink, padded, turned = self._shrink(height, width), self._direct, self._orientation
+        if shrink == 1 and not padded:
             return None
         header = self.header.shrunk(shrink)
-        size = (header.width, header.height) if self._orientation > 4 else (header.height, header.width)
-        shape = (*size, 4) if self._direct else (*size, *self.shape[2:])
-        source = ImageSource(self.path, self.dtype, shape, self.family, header, self.options, self._direct)
-        box = (0.0, 0.0, self.header.height / shrink, self.header.width / shrink)
-        return Raster(
-            source, turn_box(box, header.height, header.width, self._orientation), padded=self._direct, shrink=shrink
-        )
+        size = (header.width, header.height) if turned > 4 else (header.height, header.width)
+        shape = (*size, 4) if padded else (*size, *self.shape[2:])
+        source = ImageSource(self.path, self.dtype, shape, self.family, header, self.options, padded)
+        box = turn_box((0, 0, self.header.height / shrink, self.header.width / shrink), *header.size, turned)
+        return Raster(source, box, padded, shrink)
 
     def _shrink(self, height: int, width: int) -> int:
         high, wide = self.shape[:2]
