@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tconv.errors import TconvError, raise_all
@@ -53,6 +55,15 @@ def _unfit(path: Path) -> list[TconvError]:
 
 
 def _existing(path: Path, inputs: Sequence[Input]) -> TconvError:
-    if any(i.path.exists() and i.path.samefile(path) for i in inputs):
+    if _is_one_of(path, inputs):
         return TconvError("is an input too", remedy="give another output, or --force to replace it", file=path)
     return TconvError("exists already", remedy="--force replaces it once the new file is whole", file=path)
+
+
+def _is_one_of(path: Path, inputs: Sequence[Input]) -> bool:
+    there = path.stat()  # once for a hundred thousand inputs
+    for one in inputs:
+        with suppress(OSError):
+            if os.path.samestat(one.path.stat(), there):
+                return True
+    return False

@@ -166,7 +166,8 @@ def _rounding(stream: Stream, request: Request) -> Stream:
             return replace(op, on_overflow=str(policy))
         return op
 
-    return stream.with_tensors([replace(t, ops=tuple(map(told, t.ops))) for t in stream.tensors])
+    once = {ops: tuple(map(told, ops)) for ops in {t.ops for t in stream.tensors}}  # what is alike shares operations
+    return stream.with_tensors([replace(t, ops=once[t.ops]) for t in stream.tensors])
 
 
 def _without_idle_promises(stream: Stream) -> Stream:

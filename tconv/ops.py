@@ -12,7 +12,7 @@ from tconv.dtypes import DType
 if TYPE_CHECKING:
     import numpy as np
 
-    from tconv.tensor import Spec
+    from tconv.tensor import Raster, Spec
 
     Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
     # Gives one number for each channel the shape that broadcasts against the values at hand.
@@ -123,3 +123,21 @@ class Whole(Op):
     def scratch(self, spec: Spec) -> int:
         """Bytes needed besides input and result when ``spec`` goes in."""
         return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resizing(Whole):
+    """Makes pictures of ``height`` × ``width``; the height is ``axis``, the width the next one."""
+
+    height: int
+    width: int
+    axis: int
+
+    @property
+    @abstractmethod
+    def averages(self) -> bool:
+        """Whether it makes means of pixels, and does not choose some of them."""
+
+    @abstractmethod
+    def of(self, raster: Raster) -> Whole:
+        """The same of what ``raster.source`` decodes."""

@@ -59,7 +59,7 @@ def _count(number: int) -> str:
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
-    if type(value) is hint:
+    if type(value) in _alternatives(hint):
         return value
     import msgspec  # here, since most parameters are plain words, for which importing it costs more than it does
 

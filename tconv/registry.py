@@ -145,7 +145,7 @@ def detect(path: Path) -> Format:
 
     Raises ``TconvError`` for an empty file, for what is plainly something else, and for what is of no known format.
     """
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         head = file.read(impostors.HEAD)
     if not head:
         raise TconvError("the file is empty (0 bytes)", remedy="fetch or write it again", file=path)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from tconv.dtypes import DType
 from tconv.errors import NotTensor
@@ -111,6 +111,29 @@ class Sequential(Protocol):
 
     @property
     def sequential(self) -> bool: ...
+
+
+class Raster(NamedTuple):
+    """A picture as a resize best takes it: what ``source`` decodes, at one ``shrink``-th of its size.
+
+    ``box``: where in there the picture lies, as (top, left, bottom, right), in pixels and fractions of them.
+    ``padded``: a byte without meaning follows the three of each pixel.
+    """
+
+    source: Source
+    box: tuple[float, float, float, float]
+    padded: bool = False
+    shrink: int = 1
+
+
+class Scalable(ABC):
+    """A source of one picture that may have a better way to decode it for a resize."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def raster(self, height: int, width: int) -> Raster | None:
+        """For a picture of that size made of it by means of pixels; None if there is no better way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +251,8 @@ class Step(ABC):
 class ReadOptions:
     """How to read, for the formats that have a choice; the defaults are those of the command line.
 
-    ``channels``: "keep" gives a file's own, and so does "own", but RGB for the inks of CMYK.
+    ``channels``: "keep" gives a file's own, and so does "own", but RGB for the inks of CMYK. ``fast``: what a resize
+    makes smaller may be decoded at a fraction of its size.
     """
 
     channels: Literal["rgb", "bgr", "gray", "rgba", "keep", "own"] = "rgb"
@@ -237,6 +261,7 @@ class ReadOptions:
     frames: Literal["first", "all"] = "first"
     exif: bool = True
     max_pixels: int | None = None
+    fast: bool = False
 
 
 @dataclass(frozen=True)

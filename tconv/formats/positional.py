@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tconv.tensor import Spec
 
 _WINDOWS_LOCK = threading.Lock()
+WRITE_BACK = 1 << 24  # bytes: few enough to be on the disk soon, and enough for large requests to it
+_NOTHING = (1 << 62, 0, 0)
 
 
 def pwrite(fd: int, data: memoryview, offset: int) -> None:
@@ -43,6 +45,8 @@ class PositionalWriter(Writer):
     offsets: list[int]
     specs: Sequence[Spec]
     _fd: int = -1
+    _lock: threading.Lock
+    _fresh: tuple[int, int, int]  # from where to where was written since the last time, and how many bytes
 
     @abstractmethod
     def header(self) -> list[tuple[int, bytes]]:
@@ -55,6 +59,7 @@ class PositionalWriter(Writer):
     def open(self, path: Path) -> None:
         self._fd = created(path)
         os.truncate(self._fd, self.size)
+        self._lock, self._fresh = threading.Lock(), _NOTHING
         for offset, data in self.header():
             pwrite(self._fd, memoryview(data), offset)
 
@@ -62,6 +67,21 @@ class PositionalWriter(Writer):
         data = memoryview(array.reshape(-1).view("u1").data)
         offset = self.offsets[i] + lo * self.specs[i].dtype.itemsize
         pwrite(self._fd, data, offset)
+        self._write_back(offset, offset + len(data))
+
+    def _write_back(self, lo: int, hi: int) -> None:
+        """Have the disk take [lo, hi) while the next values are made, for else ``commit`` waits for all of it.
+
+        To forget pages that are not on the disk yet Linux begins to write them, and it keeps them in memory meanwhile.
+        """
+        with self._lock:
+            self._fresh = (min(lo, self._fresh[0]), max(hi, self._fresh[1]), self._fresh[2] + hi - lo)
+            if self._fresh[2] < WRITE_BACK:
+                return
+            first, end, _ = self._fresh
+            self._fresh = _NOTHING
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, first, end - first, os.POSIX_FADV_DONTNEED)
 
     def commit(self) -> None:
         for offset, data in self.trailer():

@@ -15,6 +15,7 @@ from tconv.fuse.segments import Check, Rounding, Segment
 from tconv.fuse.tables import Tally, plane, planes, tabulate
 from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
 from tconv.quant.op import Dequantize, Linear, Quantize
+from tconv.tensor import Spec
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -71,6 +72,15 @@ class Run:
         turned = flat.reshape(shape).transpose(self.perm)
         out.reshape(turned.shape)[...] = turned
         return lost
+
+    def spec(self, spec: Spec) -> Spec:
+        """Dtype and shape of what comes out when ``spec`` goes in."""
+        shape = spec.shape if self.perm is None else tuple(spec.shape[p] for p in self.perm)
+        return Spec(spec.name, self.dtype, shape)
+
+    def scratch(self, spec: Spec) -> int:
+        """Bytes needed besides input and result: what no table makes is reordered when it is made."""
+        return 0 if self.perm is None else self.dtype.nbytes(spec.size)
 
     def rows(self, shape: tuple[int, ...]) -> int:
         """How many rows of 256 entries the table has that does it all for an array of ``shape``; 0 if none does."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -14,6 +15,7 @@ from tconv import casts, dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import CastTo
 from tconv.parts import Parts
+from tconv.steps.alike import once_a_kind
 from tconv.steps.clamp import number
 from tconv.steps.norms import normalization
 from tconv.steps.touch import is_floating, on_touched
@@ -116,10 +118,11 @@ class Cast(Step):
     def apply(self, stream: Stream) -> Stream:
         kind = stream.extra.kind
         targets = self._targets(stream)
+        to = {target: once_a_kind(partial(self._cast, target=target, kind=kind)) for target in {*targets.values()}}
         made = on_touched(
             stream,
             self,
-            lambda t: self._cast(t, targets[t.spec.name], kind),
+            lambda t: to[targets[t.spec.name]](t),
             all_fields=not is_floating(self.target),
             complex_too=self.target.kind == "complex",
         )

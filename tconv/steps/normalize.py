@@ -13,6 +13,7 @@ from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
 from tconv.small_files import read_small
+from tconv.steps.alike import once_a_kind
 from tconv.steps.clamp import number
 from tconv.steps.origin import is_normalized, marked_range
 from tconv.steps.touch import on_touched
@@ -80,7 +81,7 @@ class Normalize(Step):
         return mean * (count // len(mean)), std * (count // len(std))
 
     def apply(self, stream: Stream) -> Stream:
-        return on_touched(stream, self, self._normalize)
+        return on_touched(stream, self, once_a_kind(self._normalize))
 
     def _normalize(self, tensor: Tensor) -> Tensor:
         spec = tensor.spec

@@ -4,43 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tconv.errors import TconvError, UsageError
-from tconv.ops import Whole
+from tconv.ops import Resizing
 from tconv.steps import resample
+from tconv.steps.alike import once_a_kind
 from tconv.steps.aspect import contained, covering, with_longest
 from tconv.steps.geometry import canonical_size, height_axis, height_width, on_each
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array
-    from tconv.tensor import Range, Spec, Stream, Tensor
+    from tconv.tensor import Range, Raster, Spec, Stream, Tensor
 
 METHODS = ("bilinear", "bicubic", "lanczos", "box", "nearest")
 ASPECTS = ("contain", "cover")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResizeTo(Whole):
-    """To ``height`` × ``width``; the height is ``axis``, the width the next one, what is before them is a batch.
+class ResizeTo(Resizing):
+    """What is before the height and the width is a batch.
 
-    ``alpha``: the channels after them end in opacity. ``range``: what the values are known to lie in.
+    ``alpha``: the channels after them end in opacity. ``range``: what the values are known to lie in. ``box`` and
+    ``padded``: see ``tensor.Raster``.
     """
 
-    height: int
-    width: int
     method: str
-    axis: int
     alpha: bool
     range: Range | None
+    box: tuple[float, float, float, float] | None = None
+    padded: bool = False
 
     def spec(self, spec: Spec) -> Spec:
-        shape = (*spec.shape[: self.axis], self.height, self.width, *spec.shape[self.axis + 2 :])
-        return replace(spec, shape=shape)
+        channels = (3,) if self.padded else spec.shape[self.axis + 2 :]
+        return replace(spec, shape=(*spec.shape[: self.axis], self.height, self.width, *channels))
+
+    @property
+    def averages(self) -> bool:
+        return self.method != "nearest"
+
+    def of(self, raster: Raster) -> ResizeTo:
+        if raster.box != (0, 0, *raster.source.shape[:2]):
+            return replace(self, box=raster.box, padded=raster.padded)
+        return self._padded if raster.padded else self
+
+    @cached_property
+    def _padded(self) -> ResizeTo:
+        return replace(self, padded=True)
 
     def below(self) -> ResizeTo | None:
         return replace(self, axis=self.axis - 1) if self.axis else None
@@ -57,7 +72,9 @@ class ResizeTo(Whole):
         return out
 
     def _picture(self, x: Array) -> Array:
-        return resample.picture(x, self.height, self.width, self.method, self.alpha, self.range)
+        if self.padded:
+            return resample.rgb(x, self.height, self.width, self.method, self.box)
+        return resample.picture(x, self.height, self.width, self.method, self.alpha, self.range, self.box)
 
     def scratch(self, spec: Spec) -> int:
         """One picture of the batch at a time: what Pillow unpacks and resizes across, then down, and copies of that."""
@@ -116,7 +133,7 @@ class Resize(Step):
             )
 
     def apply(self, stream: Stream) -> Stream:
-        return on_each(stream, self, self._resized)
+        return on_each(stream, self, once_a_kind(self._resized))
 
     def _resized(self, tensor: Tensor) -> Tensor:
         spec, axis = tensor.spec, height_axis(tensor)

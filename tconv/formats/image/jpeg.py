@@ -120,18 +120,20 @@ def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
 
 
 def decode_as(data: bytes, header: Header, space: str, out: Array | None = None) -> Array:
-    """Decode to GRAY, RGB, BGR or CMYK, into ``out`` if given: bit-identical to Pillow.
+    """Decode to GRAY, RGB, BGR, RGBX, BGRX or CMYK, into ``out`` if given: bit-identical to Pillow.
 
     Strict: what libjpeg only warns of (a missing end, a corrupt stream) is a ``ValueError``.
     """
+    # Of the sizes that it can decode at, libjpeg-turbo is asked for the least that is not less than this.
+    least = {"min_height": header.height, "min_width": header.width} if header.shrink > 1 else {}
     try:
-        pixels = simplejpeg.decode_jpeg(data, space, buffer=out)
+        pixels = simplejpeg.decode_jpeg(data, space, buffer=out, **least)
     except ValueError as error:
         if "subsampling" in str(error):
             raise TconvError("a JPEG of unusual chroma sampling, which tconv does not read", remedy=_RESAVE) from error
         if "ICC" not in str(error):
             raise
-        pixels = simplejpeg.decode_jpeg(_without_profile(data), space, buffer=out)
+        pixels = simplejpeg.decode_jpeg(_without_profile(data), space, buffer=out, **least)
     if pixels.shape[:2] != (header.height, header.width):
         raise ValueError(f"it decodes to {pixels.shape[1]}x{pixels.shape[0]}")
     return pixels  # type: ignore[no-any-return]  # simplejpeg has no annotations
