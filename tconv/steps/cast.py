@@ -112,12 +112,14 @@ class Cast(Step):
     def apply(self, stream: Stream) -> Stream:
         kind = stream.extra.kind
         targets = self._targets(stream)
+        inert = [t.spec.name for t in stream.tensors if targets[t.spec.name] in (None, t.spec.dtype)]
         made = on_touched(
             stream,
             self,
             lambda t: self._cast(t, targets[t.spec.name], kind),
-            all_fields=not is_floating(self.target),
+            all_fields=self.target.is_integer,
             complex_too=self.target.kind == "complex",
+            inert=inert,
         )
         return made.with_tensors(made.tensors, *self._told(stream))
 

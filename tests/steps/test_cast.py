@@ -173,6 +173,40 @@ def test_fields_says_which_integers_become_floats(glob: str, dtypes: list[str]) 
     assert [t.spec.dtype.name for t in made.tensors] == dtypes
 
 
+@pytest.mark.parametrize(
+    ("target", "glob", "dtypes"),
+    [
+        ("int32", None, ["int32", "int32", "int32", "int32"]),
+        ("int32", "", ["int32", "int64", "uint8", "bool"]),
+        ("int32", "pos*", ["int32", "int64", "int32", "bool"]),
+        ("bool", "", ["bool", "int64", "uint8", "bool"]),
+        ("bool", "label", ["bool", "bool", "uint8", "bool"]),
+        ("bool", "*", ["bool", "bool", "bool", "bool"]),
+        ("complex64", "", ["complex64", "int64", "uint8", "bool"]),
+    ],
+)
+def test_fields_says_it_for_every_target(target: str, glob: str | None, dtypes: list[str]) -> None:
+    given = fields()
+    made = Cast(target).apply(replace(given, extra=replace(given.extra, fields=glob)))
+    assert [t.spec.dtype.name for t in made.tensors] == dtypes
+
+
+def test_labels_do_not_become_true_without_asking() -> None:
+    with pytest.raises(TconvError, match=r"integer fields, .*: label \(int64\), position \(uint8\)\n.*--fields '\*'"):
+        Cast("bool").apply(fields())
+
+
+def test_nobody_is_asked_about_what_stays() -> None:
+    made = Cast("float32", keep=("label", "pos*", "mask")).apply(fields())
+    assert [t.spec.dtype.name for t in made.tensors] == ["float32", "int64", "uint8", "bool"]
+    with pytest.raises(TconvError, match=r"integer fields, .*: position \(uint8\), mask \(bool\)\n"):
+        Cast("float32", keep=("label",)).apply(fields())
+    given = fields()
+    given = replace(given, tensors=given.tensors[1:], extra=replace(given.extra, fields=""))
+    with pytest.raises(TconvError, match=r"touches no tensor: .*; --fields '\*' means integer fields too"):
+        Cast("int32").apply(given)
+
+
 def test_files_of_different_kinds_are_not_fields_of_one() -> None:
     a, b = tensor(np.array([0.5], np.float32), "a.tif"), tensor(np.array([5], np.uint8), "b.png")
     source = ArraySource(np.array([5], np.uint8), path=a.source.path / "b.png")
