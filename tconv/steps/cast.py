@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from tconv import casts, dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import CastTo
 from tconv.parts import Parts
+from tconv.steps.exceptions import Exempt
 from tconv.steps.norms import normalization
 from tconv.steps.touch import is_floating, on_touched
 from tconv.tensor import Step
@@ -61,7 +61,7 @@ class Cast(Step):
     def __post_init__(self) -> None:
         target = dtypes.dtype(self.dtype)
         casts.check_policy(target, self._rounding)
-        for exception in map(_Exception, self.keep):
+        for exception in map(Exempt, self.keep):
             exception.check(self._rounding)
         if self.policy is not None and self.policy not in POLICIES:
             raise UsageError(
@@ -70,7 +70,7 @@ class Cast(Step):
         if self.max_error is not None and not 0 <= self.max_error < float("inf"):
             raise UsageError(f"max_error is {self.max_error}; it must be 0 or more", step="cast")
         object.__setattr__(self, "dtype", target.name)
-        object.__setattr__(self, "keep", tuple(str(_Exception(text)) for text in self.keep))
+        object.__setattr__(self, "keep", tuple(str(Exempt(text)) for text in self.keep))
 
     @property
     def target(self) -> DType:
@@ -141,7 +141,7 @@ class Cast(Step):
 
     def _fates(self, stream: Stream) -> dict[str, _Fate]:
         """What becomes of each tensor, by its name."""
-        exceptions = [_Exception(text) for text in self.keep]
+        exceptions = [Exempt(text) for text in self.keep]
         norms = normalization(t.spec for t in stream.tensors) if self.policy == "amp" else set()
         fates: dict[str, _Fate] = {}
         for name in (t.spec.name for t in stream.tensors):
@@ -221,31 +221,6 @@ def _tried(tensor: Tensor) -> Tensor:
 
 def _kept(tensor: Tensor, why: str) -> Tensor:
     return replace(tensor, spec=replace(tensor.spec, attrs={**tensor.spec.attrs, KEPT: why}))
-
-
-class _Exception:
-    """``GLOB`` or ``GLOB=DTYPE``: which tensors fare otherwise, and how; ``dtype`` is None for "as they are"."""
-
-    def __init__(self, text: str) -> None:
-        self.pattern, _, name = text.partition("=")
-        self.dtype = dtypes.dtype(name) if "=" in text else None
-        if not self.pattern or "'" in text:
-            raise UsageError(
-                f"keep: {text!r} is no pattern", remedy="write GLOB or GLOB=DTYPE, with ? for a quote", step="cast"
-            )
-
-    def check(self, policy: str) -> None:
-        """Raise ``UsageError`` where its dtype cannot follow the policy on overflow."""
-        try:
-            casts.check_policy(self.dtype or FLOAT32, policy)
-        except UsageError as problem:
-            raise UsageError(f"keep='{self}': {problem.reason}", remedy=problem.remedy, step="cast") from None
-
-    def matches(self, name: str) -> bool:
-        return fnmatchcase(name, self.pattern)
-
-    def __str__(self) -> str:
-        return self.pattern if self.dtype is None else f"{self.pattern}={self.dtype}"
 
 
 def _refuse_vanishing(spec: Spec, target: DType, kind: str) -> None:
