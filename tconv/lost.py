@@ -61,7 +61,8 @@ class Lost:
     ``overflow``: finite values that, rounded, lie outside the target's range. ``infinite`` and ``nan``: infinities and
     NaNs that the target cannot hold. ``underflow``: non-zero values that became 0. ``inexact``: integers that a float
     target does not represent exactly. ``lowest`` and ``highest`` of the overflowing values, and ``minimum`` and
-    ``maximum`` of all finite ones, are exact: they are numbers of the source. ``detail`` is there if it was asked for.
+    ``maximum`` of all finite ones, are exact: they are numbers of the source; infinite where arithmetic in float64 had
+    no number for a value. ``detail`` is there if it was asked for.
 
     Values held against a stated range are accounted for alike: what lies outside is the ``overflow``.
     """
@@ -190,6 +191,8 @@ def _text(value: Number, dtype: DType) -> str:
     """The shortest text that tells the value from its neighbours in that dtype."""
     if isinstance(value, int):
         return str(value)
+    if math.isinf(value):  # what arithmetic in float64 has no number for
+        return f"beyond {_text(math.copysign(DTYPES['float64'].max, value), DTYPES['float64'])}"
     real = part(dtype) if dtype.kind == "complex" else dtype
     if real.bits >= 32:
         return str(real.numpy.type(value)).removesuffix(".0")

@@ -76,7 +76,7 @@ def _output(number: int, file: Planned, outcome: Outcome) -> dict[str, Any]:
 
 def _tensor(place: Place, tensor: Tensor, outcome: Outcome) -> dict[str, Any]:
     spec = tensor.spec
-    made: dict[str, Any] = {"name": spec.name}
+    made: dict[str, Any] = {"name": spec.name, "kept": spec.attrs.get("kept")}
     if isinstance(tensor.source, Parts):
         parts = tensor.source.parts
         made["parts"] = [_made_of(part, outcome.lost.get(place._replace(part=n))) for n, part in enumerate(parts)]
@@ -91,6 +91,7 @@ def _made_of(tensor: Tensor, account: Account | None) -> dict[str, Any]:
     return {
         "source": str(source.path),
         "before": {"dtype": str(source.dtype), "shape": source.shape},
+        "kept": tensor.spec.attrs.get("kept"),
         "casts": [_cast(key, lost) for key, lost in account.by_cast.items()],
         "ranges": [_range(key, lost) for key, lost in account.by_range.items()],
     }

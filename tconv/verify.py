@@ -39,9 +39,7 @@ class Comparison(Writer):
         try:
             stream = registry.reader(self._format)(path, self._specs[0].name, self._how)
         except TconvError as problem:
-            raise TconvError(
-                f"does not read back: {problem.reason}", file=self._target, tensor=problem.tensor, remedy=_REMEDY
-            ) from problem
+            raise self._unreadable(problem, problem.tensor) from problem
         for name, texts in self._texts.items():
             if stream.extra.texts.get(name) != texts:
                 raise TconvError("reads back as other texts", file=self._target, tensor=name, remedy=_REMEDY)
@@ -58,18 +56,38 @@ class Comparison(Writer):
             self._written.append(written)
 
     def write(self, i: int, lo: int, array: Array) -> None:
-        got = self._written[i].source.read(lo, lo + array.size)
-        width = array.dtype.itemsize
-        a, b = (np.ascontiguousarray(x).view(np.uint8).reshape(-1, width) for x in (got, array))
-        if not np.array_equal(a, b):
-            differ = np.flatnonzero((a != b).any(axis=1))
-            if array.dtype.kind not in "iub" and np.isnan(array[differ]).all() and np.isnan(got[differ]).all():
-                return  # any NaN is as good as another: which bits a cast makes of one is nobody's promise
-            first = lo + int(differ[0])
-            raise self._differs(self._specs[i], f"differs from what was written, first at element {first}")
+        spec = self._specs[i]
+        try:
+            got = self._written[i].source.read(lo, lo + array.size)
+        except TconvError as problem:  # which knows the file by the name it has while it is made
+            raise self._unreadable(problem, spec.name) from problem
+        first = _first_difference(got, array)
+        if first is not None:
+            raise self._differs(spec, f"differs from what was written, first at element {lo + first}")
+
+    def _unreadable(self, problem: TconvError, tensor: str) -> TconvError:
+        return TconvError(f"does not read back: {problem.reason}", file=self._target, tensor=tensor, remedy=_REMEDY)
 
     def _differs(self, spec: Spec, how: str) -> TconvError:
         return TconvError(how, file=self._target, tensor=spec.name, remedy=_REMEDY)
 
     def commit(self) -> None: ...
     def abort(self) -> None: ...
+
+
+def _first_difference(got: Array, meant: Array) -> int | None:
+    """The first element that has other bits, or None. Of a complex one the parts count, each by itself.
+
+    Any NaN is as good as another: which bits a cast makes of one is nobody's promise.
+    """
+    parts = 2 if meant.dtype.kind == "c" else 1
+    a, b = (np.ascontiguousarray(x).reshape(-1) for x in (got, meant))
+    if parts > 1:
+        a, b = a.view(a.real.dtype), b.view(b.real.dtype)
+    bits, others = (x.view(np.uint8).reshape(-1, x.dtype.itemsize) for x in (a, b))
+    if np.array_equal(bits, others):
+        return None
+    differ = np.flatnonzero((bits != others).any(axis=1))
+    if meant.dtype.kind not in "iub":
+        differ = differ[~(np.isnan(a[differ]) & np.isnan(b[differ]))]
+    return int(differ[0]) // parts if differ.size else None

@@ -88,6 +88,11 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
 def _source(path: Path, start: int, entry: _Entry, dtype: DType, truth: packed.Packed | None) -> Source:
     """Where the elements of an entry are; ``truth`` is what its bytes are if they are packed."""
     if packed.is_packed(dtype):
+        if truth not in (None, (dtype, entry.shape)):
+            raise TconvError(
+                f"a broken {packed.KEY}: it says {truth.dtype} {truth.shape}, and the header {dtype} {entry.shape}",
+                tensor=entry.name,
+            )
         length = entry.end - entry.start
         bytes_ = RawSource(path, DTYPES["uint8"], (length,), start + entry.start)
         return packed.HalfBytes(bytes_, dtype, entry.shape)

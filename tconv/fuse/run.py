@@ -10,8 +10,8 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.channels import Window, cuts
-from tconv.fuse.linear import Dequantizing, Quantizing
-from tconv.fuse.segments import Check, Rounding, Segment
+from tconv.fuse.linear import FLOAT32, Dequantizing, Quantizing
+from tconv.fuse.segments import Check, Rounding, Segment, Values
 from tconv.fuse.tables import Tally, plane, planes, tabulate
 from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
 from tconv.quant.op import Dequantize, Linear, Quantize
@@ -91,7 +91,7 @@ class Run:
         """The account of an inert run of the flat ``x``."""
         account = Account()
         for segment in self.segments:
-            account.add(segment.key(self.source), segment.leave(x, self.source, Window(x.shape, None))[1])
+            account.add(segment.key(self.source), segment.leave(Values(x, self.source), Window(x.shape, None))[1])
         return account
 
     def _values(self, x: Array, shape: tuple[int, ...], out: Array, first: int) -> Account:
@@ -109,9 +109,9 @@ class Run:
         """One chunk through every segment; rounds after each, and counts what each lost."""
         account, last, src = Account(), len(self.segments) - 1, self.source
         for n, segment in enumerate(self.segments):
-            x, src = segment.enter(x, src, window)
-            x, lost = segment.leave(x, src, window, out if n == last else None, detail=self.detail)
-            account.add(segment.key(src), lost)
+            values = segment.enter(x, src, window)
+            x, lost = segment.leave(values, window, out if n == last else None, detail=self.detail)
+            account.add(segment.key(values.dtype), lost)
             src = segment.dtype
         if x is not out:
             np.copyto(out, x)
@@ -190,8 +190,9 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
 
     def link(op: Linear) -> None:
         if isinstance(op, Quantize):
-            segments.append(Quantizing(tuple(pending), op))
-            pending.clear()
+            if pending:
+                round_to(FLOAT32, pending[-1].on_overflow, pending[-1].step)
+            segments.append(Quantizing(op))
         elif isinstance(op, Dequantize):
             settle()
             segments.append(Dequantizing(op))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tconv.dtypes import DTYPES
 from tconv.errors import TconvError, raise_all
 from tconv.quant.observe import Channels, Extremes, Histograms, channels
 from tconv.quant.op import Numbers
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tconv.quant.op import Quantize
     from tconv.tensor import Scan, Tensor
 
+FLOAT32 = DTYPES["float32"]
 MOST_SEARCHES = 1 << 16  # channels of a tensor for which ranges are searched
 
 
@@ -74,7 +76,9 @@ def _pooled(bounds: Sequence[tuple[Array, Array]], pools: Sequence[str]) -> list
 def _extremes(tensors: Sequence[Tensor], shares: Sequence[Channels], scan: Scan) -> list[tuple[Array, Array]]:
     seen = [Extremes(t.spec.dtype, one) for t, one in zip(tensors, shares, strict=True)]
     scan.values(tensors, lambda i, lo, x: seen[i].update(lo, x))
-    raise_all([_not_finite(t, e) for t, e in zip(tensors, seen, strict=True) if e.nan or e.inf])
+    pairs = list(zip(tensors, seen, strict=True))
+    raise_all([_not_finite(t, e) for t, e in pairs if e.nan or e.inf])
+    raise_all([_too_large(t) for t, e in pairs if np.abs(e.bounds()).max(initial=0) > FLOAT32.max])
     return [e.bounds() for e in seen]
 
 
@@ -83,6 +87,15 @@ def _not_finite(tensor: Tensor, seen: Extremes) -> TconvError:
     return TconvError(
         f"{kinds} of {tensor.spec.size} values: what is not finite has no scale",
         remedy="replace them first, or leave the tensor as it is (--keep)",
+        file=tensor.source.path,
+        tensor=tensor.spec.name,
+    )
+
+
+def _too_large(tensor: Tensor) -> TconvError:
+    return TconvError(
+        f"it has values beyond {FLOAT32.max:.8g}: what is quantized is computed in float32",
+        remedy="make them smaller first, or leave the tensor as it is (--keep)",
         file=tensor.source.path,
         tensor=tensor.spec.name,
     )
