@@ -84,7 +84,7 @@ def _plan_target(
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
     for step in steps:
-        stream = _apply(_called(step, stem), stream, scan)
+        stream = apply_step(_called(step, stem), stream, scan)
     stream = selection.unshare(_without_idle_promises(_rounding(stream, request)))
     selection.refuse_doubles(stream)
     return [
@@ -93,11 +93,17 @@ def _plan_target(
     ]
 
 
-def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
+def prepare(
+    request: Request,
+    inputs: Sequence[Input],
+    streams: dict[Path, Stream],
+    steps: Sequence[Step],
+    scan: Scan | None = None,
+) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
     stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
     for step in steps:
-        stream = _apply(step, stream, None)
+        stream = apply_step(step, stream, scan)
     return _without_idle_promises(stream)
 
 
@@ -131,7 +137,8 @@ def _called(step: Step, name: str) -> Step:
     return changed
 
 
-def _apply(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+def apply_step(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+    """One step, settled by the values if there is a ``scan``; its refusals name it."""
     try:
         if not step.needs_scan or scan is None:
             return step.apply(stream)
