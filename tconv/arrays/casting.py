@@ -101,23 +101,26 @@ def to_float32(x: Any, device: str | None = None, clip: tuple[float, float] | No
     small = holds(FLOAT32, source) and source.itemsize < FLOAT32.itemsize
     if device is not None and small:
         x = adapter.move(x, device)
-    if adapter.on_cpu(x):
-        x = _on_cpu(adapter, x, source, bounds)
-    else:
-        x = adapter.widen(x, FLOAT32) if holds(FLOAT32, source) else cast(x, FLOAT32, "saturate" if bounds else "error")
-        x = adapter.clip(x, *bounds) if bounds else x
-        x = x if adapter.is_contiguous(x) else x.contiguous()
+    if not adapter.on_cpu(x) and holds(FLOAT32, source):
+        x = adapter.widen(x, FLOAT32)
+        x = adapter.contiguous(adapter.clip(x, *bounds) if bounds else x)
+    elif bounds is not None or source != FLOAT32 or not adapter.is_contiguous(x):
+        x = _back(adapter, x, _single(_values(adapter, x), source, bounds))
     return x if device is None else adapter.move(x, device)
 
 
-def _on_cpu(adapter: Library, x: Any, source: DType, bounds: tuple[float, float] | None) -> Any:
-    if bounds is None and source == FLOAT32 and adapter.is_contiguous(x):
-        return x
-    # Rounding keeps the order of values: to round and then to clip at rounded bounds is to clip and then to round.
-    made = rounded(_values(adapter, x), source, FLOAT32, "error" if bounds is None else "saturate")
-    if bounds is not None:
-        made = np.clip(made, np.float32(bounds[0]), np.float32(bounds[1]))
-    return _back(adapter, x, np.asarray(made, order="C"))
+def _single(values: Array, source: DType, bounds: tuple[float, float] | None) -> Array:
+    """The values clipped, rounded, in C order. Only float64 goes beyond float32: of that the bounds come first, else
+    rounding keeps the order of values and bounds, so that it makes no difference.
+    """
+    wide = source.name == "float64"
+    if bounds is not None and wide:
+        values = np.clip(values, *bounds)
+    made = rounded(values, source, FLOAT32, "error")
+    if bounds is not None and not wide:
+        with np.errstate(over="ignore"):
+            made = np.clip(made, *np.array(bounds).astype(np.float32))
+    return np.asarray(made, order="C")
 
 
 def _checked(clip: tuple[float, float]) -> tuple[float, float]:

@@ -104,7 +104,8 @@ def _to(name: str, x: Any, device: str | None, copy: bool | None) -> Any:
     if source is target:
         made = target.make(source.to_numpy(x), target.device_of(x), True) if copy else x
         return made if device is None else target.move(made, device)
-    if not source.on_cpu(x) or (copy is False and library_of(x) != "numpy"):
+    immutable = library_of(x) in ("tensorflow", "jax")
+    if not source.on_cpu(x) or (copy is False and immutable):
         adopted = target.adopt(source.exported(x), copy)
         if adopted is not None:
             return adopted if device is None else target.move(adopted, device)

@@ -19,6 +19,8 @@ _SINGLE = {"float64": "float32", "complex128": "complex64"}  # what frameworks m
 
 
 def dtype_of(x: Any) -> DType:
+    if isinstance(x, np.ma.MaskedArray):
+        raise TconvError("a masked array: what is masked has no value", remedy="say which: x.filled(0), for example")
     found = from_numpy(x.dtype)
     if found is None:
         raise TconvError(f"an array of dtype {x.dtype} is no tensor", remedy="tconv converts numbers and bools")
@@ -37,6 +39,10 @@ def is_contiguous(x: Any) -> bool:
     return bool(x.flags.c_contiguous and x.dtype.isnative)
 
 
+def contiguous(x: Any) -> Any:
+    return np.asarray(x, order="C")
+
+
 def requires_grad(x: Any) -> bool:
     return False
 
@@ -45,8 +51,6 @@ def to_numpy(x: Any) -> Array:
     """An array in native byte order; ``x`` itself if it is one."""
     if not isinstance(x, np.ndarray):
         return from_python(x)
-    if isinstance(x, np.ma.MaskedArray):
-        raise TconvError("a masked array: what is masked has no value", remedy="say which: x.filled(0), for example")
     dtype_of(x)
     return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
 
@@ -74,7 +78,7 @@ def widen(x: Any, dtype: DType) -> Any:
 
 
 def clip(x: Any, low: float, high: float) -> Any:
-    return np.clip(x, np.float32(low), np.float32(high))
+    return x.clip(low, high)
 
 
 def _on_cpu_only(device: str | None) -> None:

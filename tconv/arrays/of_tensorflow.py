@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,10 @@ def is_contiguous(x: Any) -> bool:
     return True
 
 
+def contiguous(x: Any) -> Any:
+    return x
+
+
 def requires_grad(x: Any) -> bool:
     return isinstance(x, tf.Variable) and bool(x.trainable)
 
@@ -52,7 +57,7 @@ def to_numpy(x: Any) -> Array:
 def make(values: Array, device: str | None, copy: bool | None) -> Any:
     place = None if device is None else _place(device)
     obstacle = _obstacle(values)
-    if place not in (None, "CPU", "CPU:0"):
+    if place not in (None, "CPU:0"):
         obstacle = f"it is not on {device}"
     if copy is False and obstacle:
         raise TconvError(f"its memory cannot be shared: {obstacle}", remedy="leave out copy=False")
@@ -103,21 +108,23 @@ def move(x: Any, device: str) -> Any:
 
 
 def _place(device: str) -> str:
-    """PyTorch's ``cuda:0`` is TensorFlow's ``GPU:0``."""
-    return device.upper().replace("CUDA", "GPU")
+    """``GPU:0``, which PyTorch calls ``cuda:0`` and TensorFlow itself ``/job:localhost/…/device:GPU:0``.
+
+    Raises ``TconvError`` for a device that is not there, for which TensorFlow would take the CPU.
+    """
+    place = device.upper().rpartition("DEVICE:")[2].replace("CUDA", "GPU")
+    place = place if ":" in place else f"{place}:0"
+    there = [found.name.rpartition("device:")[2] for found in tf.config.list_logical_devices()]
+    if place not in there:
+        raise TconvError(f"cannot go to {place}", remedy=f"TensorFlow has {', '.join(there)}")
+    return place
 
 
-def _on(place: str | None, make: Any) -> Any:
+def _on(place: str | None, make: Callable[[], Any]) -> Any:
     if place is None:
         return make()
-    try:
-        with tf.device(place):
-            return make()
-    except (tf.errors.OpError, ValueError, RuntimeError) as problem:
-        first = str(problem).partition("\n")[0]
-        raise TconvError(
-            f"cannot go to {place}: {first}", remedy="tf.config.list_logical_devices() tells which there are"
-        ) from None
+    with tf.device(place):
+        return make()
 
 
 def widen(x: Any, dtype: DType) -> Any:

@@ -50,6 +50,10 @@ def is_contiguous(x: Any) -> bool:
     return bool(x.is_contiguous())
 
 
+def contiguous(x: Any) -> Any:
+    return x.contiguous()
+
+
 def requires_grad(x: Any) -> bool:
     return bool(x.requires_grad)
 
@@ -75,8 +79,9 @@ def make(values: Array, device: str | None, copy: bool | None) -> torch.Tensor:
         raise TconvError(f"its memory cannot be shared: {obstacle}", remedy="leave out copy=False")
     if copy or obstacle:
         values = np.array(values, order="C", copy=True)
-    bits = values.view(f"u{values.itemsize}") if DTYPES[name].is_extension else values
-    made = torch.from_numpy(bits)
+    # NumPy has two names for some integers, of which PyTorch knows one.
+    plain = np.dtype(f"u{values.itemsize}") if DTYPES[name].is_extension else DTYPES[name].numpy
+    made = torch.from_numpy(values.view(plain))
     if DTYPES[name].is_extension:
         made = made.view(_BITS[values.itemsize]).view(_DTYPES[name])
     return made if device is None else move(made, device)
