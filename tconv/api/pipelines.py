@@ -12,6 +12,8 @@ from tconv.pipeline import steps_from_text
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
+    from tconv.arrays.casting import Numbers
+    from tconv.ops import Array
     from tconv.tensor import Range
 
     T = TypeVar("T")
@@ -64,6 +66,16 @@ class Pipeline:
         fields: str | None = ...,
         weights: bool = ...,
     ) -> dict[str, Any]: ...
+    @overload
+    def __call__(
+        self,
+        x: Numbers,
+        *,
+        axes: str | None = ...,
+        range: Range | None = ...,
+        fields: str | None = ...,
+        weights: bool = ...,
+    ) -> Array: ...
     @overload
     def __call__(
         self,

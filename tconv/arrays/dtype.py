@@ -16,8 +16,10 @@ def dtype_named(given: Any) -> DType:
     if isinstance(given, str | DType):
         return dtype(given)
     if any(given is kind for kind in (float, int, complex)):  # to NumPy its dtypes are equal to these
-        known = [f"{given.__name__}{bits}" for bits in ((64, 128) if given is complex else (32, 64))]
-        raise UsageError(f"Python's {given.__name__} has a size to some libraries only", remedy=f"say {' or '.join(known)}")
+        name, (small, large) = given.__name__, (64, 128) if given is complex else (32, 64)
+        raise UsageError(
+            f"Python's {name} is not the same size to all libraries", remedy=f"say {name}{small} or {name}{large}"
+        )
     if type(given).__module__.partition(".")[0] in ("torch", "tensorflow"):
         return dtype(getattr(given, "name", None) or str(given))
     import numpy as np

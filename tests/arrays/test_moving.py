@@ -16,13 +16,15 @@ tf = pytest.importorskip("tensorflow", reason="it converts TensorFlow's tensors"
 jax = pytest.importorskip("jax", reason="it converts JAX's arrays")
 
 MAKERS = {"numpy": np.asarray, "torch": torch.from_numpy, "tensorflow": tf.constant, "jax": jax.numpy.asarray}
-TARGETS = [tconv.to_numpy, tconv.to_torch, tconv.to_tensorflow]
+TARGETS: list[Any] = [tconv.to_numpy, tconv.to_torch, tconv.to_tensorflow]
 X = np.array([[1.5, -2.0, 3.0], [0.0, 5.0, 6.0]], np.float32)
 
 
 @pytest.mark.parametrize("source", list(MAKERS))
 @pytest.mark.parametrize("to", TARGETS)
-@pytest.mark.parametrize("name", ["bool", "uint8", "int32", "float16", "float32", "bfloat16", "float8_e5m2", "complex64"])
+@pytest.mark.parametrize(
+    "name", ["bool", "uint8", "int32", "float16", "float32", "bfloat16", "float8_e5m2", "complex64"]
+)
 @pytest.mark.parametrize("copy", [None, True])
 def test_all_dtypes_go_from_everywhere_to_everywhere(source: str, to: Any, name: str, copy: bool | None) -> None:
     x = tconv.cast(MAKERS[source](abs(X)), name)
