@@ -235,9 +235,10 @@ def _images(named: dict[str, Tensor], asked: str | None, labels: tuple[int, ...]
 
 
 def _is_stack(tensor: Tensor, label: Tensor | None) -> bool:
-    """Whether the samples are its rows, and not all of it one."""
+    """Whether the samples are its rows, and not all of it one: its axes tell, or that there are labels for many."""
     axes = tensor.spec.axes
-    return "N" in axes if axes else label is None or label.spec.shape[:1] == tensor.spec.shape[:1]
+    alone = label is not None and label.spec.shape[:1] == (1,) != tensor.spec.shape[:1]
+    return "N" in axes if axes else not alone
 
 
 def _place(tensor: Tensor) -> Place:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Dataset", "IterableDataset", "collate"]
 
-# An image, or where there are labels an image and its label.
-Sample: TypeAlias = "torch.Tensor | tuple[torch.Tensor, torch.Tensor]"
+# An image, or where there are labels (image, label): which it is the files tell, and no type checker knows.
+Sample: TypeAlias = Any
 
 
 class Dataset(data.Dataset[Sample]):
@@ -63,6 +63,9 @@ class Dataset(data.Dataset[Sample]):
     def __getitem__(self, index: int) -> Sample:
         """One sample. Raises ``IndexError`` beyond the last."""
         return _sample(self._rows, index)
+
+    def __iter__(self) -> Iterator[Sample]:
+        return (self[index] for index in range(len(self)))
 
     def __getitems__(self, indices: list[int]) -> Batch:
         """Several samples, as a ``DataLoader`` asks for them; ``collate`` reads them straight into one tensor."""
