@@ -11,6 +11,7 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.arrays.audit import judge
+from tconv.arrays.dtype import native
 from tconv.errors import TconvError
 from tconv.evaluate import Piece, Program, program
 from tconv.runner import default_workers
@@ -68,7 +69,7 @@ class _Making:
 
     def begin(self, pool: ThreadPoolExecutor) -> None:
         spec = self._tensor.spec
-        self._out = _aligned(spec.size * spec.dtype.itemsize).view(spec.dtype.numpy)
+        self._out = _aligned(spec.size * spec.dtype.itemsize).view(native(spec.dtype))
         self._parts = [pool.submit(self._make, piece) for piece in self._pieces]
 
     def _make(self, piece: Piece) -> Account:

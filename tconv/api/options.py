@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # A file, a folder, a glob, or several of them.
-Source: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 class ReadingOptions(TypedDict, total=False):

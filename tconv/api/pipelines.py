@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-# Text of a chain, a step, a pipeline, the path of a YAML file, or several texts and steps; None for no steps.
-Steps: TypeAlias = "str | Step | Pipeline | os.PathLike[str] | Sequence[str | Step] | None"
 
 ALONE = "array"  # what an array without a name is called in messages
 
@@ -119,6 +117,10 @@ class Pipeline:
                 f"the steps make several of one array: {', '.join(made)}", remedy="give a mapping, and get one"
             )
         return next(iter(made.values()))
+
+
+# Text of a chain, a step, a pipeline, the path of a YAML file, or several texts and steps; None for no steps.
+Steps: TypeAlias = str | Step | Pipeline | os.PathLike[str] | Sequence[str | Step] | None
 
 
 def steps_of(steps: Steps) -> tuple[Step, ...]:

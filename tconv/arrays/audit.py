@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from tconv import casts
+from tconv.arrays.dtype import native
 from tconv.errors import TconvError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def rounded(x: Array, src: DType, dst: DType, on_overflow: str) -> Array:
         raise TconvError(lost.describe(src, dst), remedy=ways(lost, dst), step=step)
     if lost:
         log.warning("%s: %s", step, lost.describe(src, dst))
-    return made
+    return made.view(native(dst))
 
 
 def judge(account: Account, file: str | Path, tensor: str) -> None:

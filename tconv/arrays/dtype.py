@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tconv.dtypes import DType, dtype
 from tconv.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def dtype_named(given: Any) -> DType:
@@ -28,6 +31,12 @@ def dtype_named(given: Any) -> DType:
         return dtype(np.dtype(given).name)
     except TypeError:
         raise UsageError(f"{given!r} is no dtype", remedy="write its name, as in 'float16'") from None
+
+
+def native(dtype: DType) -> np.dtype[Any]:
+    """NumPy's dtype as NumPy itself calls it: ``float32``, which files call ``<f4``."""
+    found: np.dtype[Any] = dtype.numpy.newbyteorder("=")
+    return found
 
 
 def holds(wide: DType, narrow: DType) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tconv import registry
 from tconv.arrays.audit import rounded
-from tconv.arrays.dtype import dtype_named
+from tconv.arrays.dtype import dtype_named, native
 from tconv.dtypes import DType, dtype
 from tconv.errors import TconvError, UsageError
 from tconv.formats.npz import StoredSource
@@ -27,7 +27,7 @@ from tconv.tensor import ReadOptions, Tensor
 if TYPE_CHECKING:
     from tconv.ops import Array
 
-Source: TypeAlias = "str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
+Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 FORMATS = ("npy", "npz", "safetensors")
 FLOAT32, INT64 = dtype("float32"), dtype("int64")
@@ -144,7 +144,7 @@ class Rows:
         part = self._maps[place.path][place.offset : place.offset + count]
         if part.size < count:
             raise TconvError("the file has become shorter since it was opened", file=place.path)
-        return part.view(place.dtype.numpy).reshape(place.shape)
+        return part.view(native(place.dtype)).reshape(place.shape)
 
     def _cast(self, x: Array) -> Array:
         stored = dtype_named(x.dtype)
