@@ -16,7 +16,7 @@ ROWS = re.findall(r"^\| (\w+) \| ([\d.e]+) \| ([\d.e-]+) \| (\d+) bits", GUIDE, 
 def test_the_numbers_are_those_of_the_dtypes() -> None:
     assert [row[0] for row in ROWS] == ["float32", "bfloat16", "float16", "float8_e4m3fn", "float8_e5m2", "float64"]
     for name, largest, smallest, bits in ROWS:
-        info = ml_dtypes.finfo(name)
+        info = ml_dtypes.finfo(name)  # type: ignore[no-untyped-call]  # it comes without types
         assert float(largest) == pytest.approx(float(info.max), rel=0.01)
         assert float(smallest) == pytest.approx(float(info.smallest_normal), rel=0.03)
         assert int(bits) == info.nmant + 1
