@@ -93,17 +93,11 @@ def _plan_target(
     ]
 
 
-def prepare(
-    request: Request,
-    inputs: Sequence[Input],
-    streams: dict[Path, Stream],
-    steps: Sequence[Step],
-    scan: Scan | None = None,
-) -> Stream:
+def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
     stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
     for step in steps:
-        stream = apply_step(step, stream, scan)
+        stream = apply_step(step, stream, None)
     return _without_idle_promises(stream)
 
 

@@ -16,7 +16,7 @@ from tconv import registry
 from tconv.arrays.audit import rounded
 from tconv.arrays.dtype import dtype_named, native
 from tconv.dtypes import DType, dtype
-from tconv.errors import TconvError, UsageError
+from tconv.errors import TconvError, UsageError, raise_all
 from tconv.formats.npz import StoredSource
 from tconv.formats.raw import RawSource
 from tconv.inputs import Input, find
@@ -115,6 +115,8 @@ class Rows:
                     f"is {row.shape}",
                     remedy="convert them to one size (resize), or take batches of 1",
                 )
+        if len({row.dtype for row in rows}) > 1:  # files may differ
+            rows = [self._cast(row) for row in rows]
         out = _aligned((len(rows), *rows[0].shape), rows[0].dtype)
         for n, row in enumerate(rows):
             out[n] = row
@@ -164,10 +166,9 @@ def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -
     if not words:
         raise UsageError("there is no input")
     found = find([os.fspath(word) for word in words], every=True)
+    raise_all(found.failures)
     blocks = [_block(one, images, labels) for one in found.inputs]
     files = {str(one.path): block for one, block in zip(found.inputs, blocks, strict=True)}
-    for failure in found.failures:
-        raise failure
     if len({block.labels is None for block in blocks}) > 1:
         without = next(path for path, block in files.items() if block.labels is None)
         raise TconvError("has no labels, and others have", file=without)

@@ -77,7 +77,7 @@ class Dataset(data.Dataset[Sample]):
 
 
 class IterableDataset(data.IterableDataset[Sample]):
-    """The same samples in order, each once: the workers of a ``DataLoader`` share them out, a run of files each.
+    """The same samples in order, each once: the workers of a ``DataLoader`` share them out, a run of samples each.
 
     The parameters are those of ``Dataset``. For random order take that one.
     """

@@ -303,3 +303,36 @@ def test_a_cast_that_loses_nothing_is_the_same_made_by_the_framework(make: Any) 
         np.testing.assert_array_equal(tconv.to_numpy(made), np.array([1, 0, 100], wide))
         clipped = library(library_of(x)).clip(tconv.cast(made, "float32"), 0.5, 2)
         np.testing.assert_array_equal(tconv.to_numpy(clipped), np.array([1, 0.5, 2], np.float32))
+
+
+def test_on_another_device_what_loses_nothing_stays_there_and_the_rest_comes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No such device is needed: a CPU tensor that is said to be elsewhere goes the same ways."""
+    from tconv.arrays import of_torch
+
+    monkeypatch.setattr(of_torch, "on_cpu", lambda _x: False)
+    fetched: list[Any] = []
+    to_numpy = of_torch.to_numpy
+
+    def fetch(x: Any) -> Any:
+        fetched.append(x)
+        return to_numpy(x)
+
+    monkeypatch.setattr(of_torch, "to_numpy", fetch)
+    halves = torch.tensor([1.5, -2.0, float("inf")], dtype=torch.float16, requires_grad=True)
+    made = tconv.cast(halves, "float32")
+    assert (made.dtype, made.requires_grad, made.tolist()) == (torch.float32, False, [1.5, -2.0, float("inf")])
+    assert tconv.to_float32(halves, clip=(0, 1)).tolist() == [1, 0, 1]
+    pixels = torch.arange(6, dtype=torch.uint8).reshape(2, 3).T
+    assert tconv.to_float32(pixels, "cpu").is_contiguous()
+    assert tconv.to_float32(pixels, "cpu").equal(pixels.float())
+    assert not fetched
+    doubles = torch.tensor([1e300, 0.5], dtype=torch.float64)
+    assert tconv.to_float32(doubles, clip=(0, 1)).tolist() == [1, 0.5]
+    with pytest.raises(tconv.TconvError, match="1 of 2 values overflow float16"):
+        tconv.cast(doubles, "float16")
+    assert len(fetched) == 2
+    shared = tconv.to_tensorflow(torch.ones(4))
+    assert shared.numpy().tolist() == [1, 1, 1, 1]
+    assert len(fetched) == 2

@@ -191,7 +191,11 @@ def test_dtypes_of_several_files(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", IMAGES)
     np.save(tmp_path / "b.npy", IMAGES.astype(np.float16))
     refused(tmp_path, r"a\.npy is float32 and .*b\.npy is float16; dtype=\"float32\" makes one", dtype=None)
-    assert opened(tmp_path).images([0, 19]).dtype == np.float32
+    for first, second in ((0, 19), (19, 0)):  # the wider one last, too
+        made = opened(tmp_path).images([first, second])
+        assert made.dtype == np.float32
+        np.testing.assert_array_equal(made[1 if first else 0], IMAGES[0])
+        np.testing.assert_array_equal(made[0 if first else 1], IMAGES[9].astype(np.float16))
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
