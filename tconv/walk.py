@@ -56,12 +56,12 @@ def chained(
     for step in steps:
         if step.gathers and size is not None:
             streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
-        streams = _apply(step, streams, scan)
+        streams = apply_all(step, streams, scan)
         follow(streams[0])
     return streams
 
 
-def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
+def apply_all(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:
     """One step on each of several streams; what depends on values is settled for all of them together."""
     made, problems, notes = list[Stream](), Problems(), tuple[str, ...]()
     try:
@@ -76,6 +76,12 @@ def _apply(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Str
             problems.add(problem.at(step=str(step)))
     problems.raise_all()
     return [made[0].with_tensors(made[0].tensors, *notes), *made[1:]]
+
+
+def apply_step(step: Step, stream: Stream, scan: Scan | None) -> Stream:
+    """One step, settled by the values if there is a ``scan``; its refusals name it."""
+    (made,) = apply_all(step, [stream], scan)
+    return made
 
 
 def _together(streams: Sequence[Stream]) -> Stream:

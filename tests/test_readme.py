@@ -75,6 +75,21 @@ def test_recipes_print_what_the_readme_shows(place: Path, session: list[tuple[st
         assert run(place, command) == shown
 
 
+def test_the_python_of_the_readme_prints_what_it_shows(place: Path) -> None:
+    pytest.importorskip("torch", reason="the README makes PyTorch's tensors")
+    (block,) = re.findall(r"```pycon\n(.*?)```", README, re.DOTALL)
+    (place / "python.txt").write_text(block.replace("\\\n", ""), encoding="utf8")
+    done = subprocess.run(
+        [sys.executable, "-m", "doctest", "-o", "ELLIPSIS", place / "python.txt"],
+        cwd=place / "examples",
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("", 0)
+
+
 def test_recipes_leave_nothing_that_git_would_see(place: Path) -> None:
     for session in sessions():
         for command, _ in session:

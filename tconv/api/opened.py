@@ -1,0 +1,215 @@
+"""open: the tensors of files, described from headers, read when they are asked for, through steps if there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from tconv import selection
+from tconv.api.ahead import arrays
+from tconv.api.options import refuse_other_than_reading, request
+from tconv.api.pipelines import steps_of
+from tconv.api.scanning import scanner
+from tconv.arrays.audit import log
+from tconv.arrays.library import library
+from tconv.errors import TconvError, UsageError, raise_all
+from tconv.fold import prepare
+from tconv.inputs import find
+from tconv.intake import read_all
+from tconv.request import Silent
+from tconv.steps.stack import Stack
+from tconv.suggest import did_you_mean
+from tconv.tensor import Stream
+from tconv.walk import apply_step
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import tensorflow as tf
+    import torch
+    from typing_extensions import Unpack
+
+    from tconv.api.options import ReadingOptions, Source
+    from tconv.api.pipelines import Steps
+    from tconv.ops import Array
+    from tconv.request import Request
+    from tconv.tensor import Spec, Tensor
+
+
+class NoSuchTensor(TconvError, KeyError):  # noqa: N818  # what is asked for by a name that nothing has
+    """There is no tensor of that name; a ``KeyError`` too."""
+
+
+def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A001  # it is called as tconv.open
+    """The tensors in ``src``: a file, a folder, a glob, or several of them.
+
+    Only headers are read, now; values when they are asked for. ``options`` say how images are read and which tensors
+    are taken. What is odd about the files is logged (logger ``tconv``).
+
+    Raises ``UsageError`` for options that do not exist, ``TconvError`` for files that cannot be read, all of them at
+    once.
+
+    >>> photos = open("photos").pipe("resize(224x224) | scale | permute(CHW)")
+    >>> for name, array in photos: ...
+    >>> for names, batch in photos.batches(64, framework="torch", device="cuda"): ...
+    >>> photos["moon.jpg"].shape
+    (3, 224, 224)
+    """
+    refuse_other_than_reading(options)
+    asked = request(src, None, None, options)
+    found = find(asked.inputs)
+    streams, failures = read_all(found.inputs, asked, Silent())
+    raise_all([*found.failures, *failures])
+    chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
+    stream = prepare(asked, found.inputs, chosen, ())
+    selection.refuse_doubles(stream)
+    for note in (*found.notes, *stream.notes):
+        log.warning("%s", note)
+    return Tensors(replace(stream, notes=()), asked)
+
+
+def _chosen(stream: Stream, asked: Request, path: Path) -> Stream:
+    """The part of a checkpoint that was asked for, without prefixes."""
+    try:
+        part = selection.select(stream, asked.select) if asked.select else stream
+        return selection.strip_prefixes(part, asked.strip_prefix)
+    except TconvError as problem:
+        raise problem.at(file=path) from None
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Tensors:
+    """Named tensors in files, in order; each is read, and taken through the steps, whenever it is asked for.
+
+    Iterating gives (name, array) pairs, so that ``dict(tensors)`` reads all of them; arrays are NumPy's, the caller's
+    own, of the shape and dtype that ``spec`` tells beforehand. A few threads read ahead, within ``max_memory`` bytes,
+    and the order stays. What values lose in casts is refused as the steps say when the tensor is reached.
+    """
+
+    _stream: Stream
+    _request: Request
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all tensors, in order. An image is called by its path in its folder, an array by its file."""
+        return tuple(self._by_name)
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """What each tensor is after the steps, in order: dtype, shape, axes, range …"""
+        return tuple(tensor.spec for tensor in self._stream.tensors)
+
+    def spec(self, name: str) -> Spec:
+        """What the tensor of that name is after the steps. Raises ``NoSuchTensor``, a ``KeyError``."""
+        return self._tensor(name).spec
+
+    def __len__(self) -> int:
+        return len(self._stream.tensors)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> Array:
+        """The values of the tensor of that name, read now. Raises ``NoSuchTensor``, a ``KeyError``."""
+        ((_, values),) = self._arrays([self._tensor(name)])
+        return values
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The same, or ``default`` if there is none."""
+        try:
+            return self[name]
+        except NoSuchTensor:
+            return default
+
+    def __iter__(self) -> Iterator[tuple[str, Array]]:
+        for tensor, values in self._arrays(self._stream.tensors):
+            yield tensor.spec.name, values
+
+    def pipe(self, steps: Steps) -> Tensors:
+        """The same tensors with more steps, see ``Pipeline``: the specs are known at once, and values are not read,
+        but for steps that depend on them (``cast(float16, on_overflow=keep)``).
+
+        Raises ``UsageError`` for a step that does not exist, ``TconvError`` for tensors that it does not fit.
+        """
+        scan = scanner(self._request.workers, self._request.max_memory)
+        stream = self._stream
+        for step in steps_of(steps):
+            stream = apply_step(step, stream, scan)
+        for note in stream.notes:
+            log.warning("%s", note)
+        return Tensors(replace(stream, notes=()), self._request)
+
+    @overload
+    def batches(
+        self, size: int, framework: Literal["torch"], device: str | None = ..., *, drop_last: bool = ...
+    ) -> Iterator[tuple[tuple[str, ...], torch.Tensor]]: ...
+    @overload
+    def batches(
+        self, size: int, framework: Literal["tensorflow"], device: str | None = ..., *, drop_last: bool = ...
+    ) -> Iterator[tuple[tuple[str, ...], tf.Tensor]]: ...
+    @overload
+    def batches(
+        self, size: int, framework: Literal["numpy"] = ..., device: str | None = ..., *, drop_last: bool = ...
+    ) -> Iterator[tuple[tuple[str, ...], Array]]: ...
+    @overload
+    def batches(
+        self, size: int, framework: str = ..., device: str | None = ..., *, drop_last: bool = ...
+    ) -> Iterator[tuple[tuple[str, ...], Any]]: ...
+    def batches(
+        self, size: int, framework: str = "numpy", device: str | None = None, *, drop_last: bool = False
+    ) -> Iterator[tuple[tuple[str, ...], Any]]:
+        """(names, batch) pairs: ``size`` tensors at a time, stacked along a new axis in front; the last batch may be
+        smaller, or is left out by ``drop_last``.
+
+        ``framework``: ``"numpy"``, ``"torch"``, ``"tensorflow"`` or ``"jax"``; its tensors are in the memory that was
+        written to, so that nothing is copied but for ``device`` (``"cuda"`` …).
+
+        Raises ``TconvError``, at once, for tensors of unequal shapes or dtypes, naming two of them, and for a framework
+        that is not installed.
+        """
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise UsageError(f"a batch has 1 tensor or more, not {size!r}")
+        adapter = library(framework)
+        stacked = list(self._stacks(size, drop_last))
+        return (
+            (names, adapter.make(values, device, None))
+            for (names, _), (_, values) in zip(stacked, self._arrays([t for _, t in stacked]), strict=True)
+        )
+
+    def _stacks(self, size: int, drop_last: bool) -> Iterator[tuple[tuple[str, ...], Tensor]]:
+        self._refuse_unequal()
+        coming = iter(self._stream.tensors)
+        while parts := tuple(islice(coming, size)):
+            if drop_last and len(parts) < size:
+                return
+            (stack,) = Stack("batch").apply(replace(self._stream, tensors=parts)).tensors
+            yield tuple(part.spec.name for part in parts), stack
+
+    def _refuse_unequal(self) -> None:
+        try:
+            Stack("batch").apply(self._stream)
+        except TconvError as problem:
+            problem.step = "batches"
+            problem.remedy = 'pipe("resize(224x224)") makes sizes equal; without batches each comes as it is'
+            raise
+
+    def _arrays(self, tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Array]]:
+        return arrays(tensors, self._request.workers, self._request.max_memory)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Tensor]:
+        return {tensor.spec.name: tensor for tensor in self._stream.tensors}
+
+    def _tensor(self, name: str) -> Tensor:
+        if name not in self._by_name:
+            hint = did_you_mean(str(name), self.names, f"there are {selection.first_few(self.names)}")
+            raise NoSuchTensor(f"there is no tensor {name!r}", remedy=hint)
+        return self._by_name[name]
+
+    def __repr__(self) -> str:
+        shown = [f"{s.name} {s.dtype} {s.shape}" for s in self.specs[:3]]
+        more = f" and {len(self) - 3:,} more" if len(self) > 3 else ""
+        return f"<tconv.Tensors: {', '.join(shown)}{more}>"

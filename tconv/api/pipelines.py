@@ -1,0 +1,140 @@
+"""Steps as Python has them: text, a YAML file or steps become a pipeline, which arrays in memory go through too."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+
+from tconv.errors import TconvError, UsageError
+from tconv.pipeline import steps_from_text
+from tconv.tensor import Step
+
+if TYPE_CHECKING:
+    from tconv.arrays.casting import Numbers
+    from tconv.ops import Array
+    from tconv.tensor import Range
+
+    T = TypeVar("T")
+
+
+ALONE = "array"  # what an array without a name is called in messages
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A chain of steps, to be used wherever steps are taken, and to be called with arrays.
+
+    >>> to_batch = Pipeline("resize(224x224) | scale | normalize(imagenet) | permute(CHW)")
+    >>> to_batch(pixels, axes="HWC").shape
+    (3, 224, 224)
+    """
+
+    steps: tuple[Step, ...]
+
+    def __init__(self, steps: Steps) -> None:
+        """``steps``: text as ``--step`` takes it, several such texts or ``Step`` objects, a ``Path`` to a YAML file.
+
+        Raises ``UsageError`` for a step or a parameter that does not exist.
+        """
+        object.__setattr__(self, "steps", steps_of(steps))
+
+    @classmethod
+    def from_yaml(cls, path: str | os.PathLike[str]) -> Pipeline:
+        """The pipeline in a YAML file, or one that comes with tconv, by its name: ``"imagenet"``, ``"clip"`` …"""
+        from tconv.recipes import recipe
+
+        return cls(recipe(os.fspath(path)).steps)
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.steps))
+
+    def __or__(self, more: Steps) -> Pipeline:
+        """This pipeline, and then ``more``."""
+        return Pipeline((*self.steps, *steps_of(more)))
+
+    @overload
+    def __call__(
+        self,
+        x: Mapping[str, Any],
+        *,
+        axes: str | None = ...,
+        range: Range | None = ...,
+        fields: str | None = ...,
+        weights: bool = ...,
+    ) -> dict[str, Any]: ...
+    @overload
+    def __call__(
+        self,
+        x: Numbers,
+        *,
+        axes: str | None = ...,
+        range: Range | None = ...,
+        fields: str | None = ...,
+        weights: bool = ...,
+    ) -> Array: ...
+    @overload
+    def __call__(
+        self,
+        x: T,
+        *,
+        axes: str | None = ...,
+        range: Range | None = ...,
+        fields: str | None = ...,
+        weights: bool = ...,
+    ) -> T: ...
+    def __call__(
+        self,
+        x: Any,
+        *,
+        axes: str | None = None,
+        range: Range | None = None,  # noqa: A002  # as the option is called
+        fields: str | None = None,
+        weights: bool = False,
+    ) -> Any:
+        """``x`` after all steps, computed as from files: in float64, rounded once at each cast and at the end.
+
+        ``x``: an array or tensor of any library, and the result is one of the same library on the same device; or a
+        mapping of such by name (a state dict, say), which gives a dict. Nothing of it is changed; what no step touches
+        comes back as it is.
+
+        ``axes``: what the axes of x are ("HWC", "NCHW"), which resize, normalize and permute by letters need.
+        ``range``: in which the values lie; bool, uint8 and uint16 have that of their dtype. ``fields``: a glob for the
+        integer fields of a mapping that arithmetic may change, ``""`` for none. ``weights``: the mapping is of weights,
+        so that integers and bools stay as they are.
+
+        Raises ``TconvError`` for what does not fit: shapes, ranges, values. What was lost is told to the log ``tconv``.
+        """
+        from tconv.api import in_memory
+
+        said = in_memory.Said(axes, range, fields, weights)
+        if isinstance(x, Mapping):
+            return in_memory.through(self.steps, x, said)
+        made = in_memory.through(self.steps, {ALONE: x}, said)
+        if len(made) != 1:
+            raise TconvError(
+                f"the steps make several of one array: {', '.join(made)}", remedy="give a mapping, and get one"
+            )
+        return next(iter(made.values()))
+
+
+# Text of a chain, a step, a pipeline, the path of a YAML file, or several texts and steps; None for no steps.
+Steps: TypeAlias = str | Step | Pipeline | os.PathLike[str] | Sequence[str | Step] | None
+
+
+def steps_of(steps: Steps) -> tuple[Step, ...]:
+    """The steps that are meant, in any of the ways that Python code may say them."""
+    if steps is None:
+        return ()
+    if isinstance(steps, Pipeline):
+        return steps.steps
+    if isinstance(steps, Step):
+        return (steps,)
+    if isinstance(steps, str):
+        return tuple(steps_from_text([steps]))
+    if isinstance(steps, os.PathLike):
+        return Pipeline.from_yaml(steps).steps
+    if isinstance(steps, Sequence):
+        return tuple(step for item in steps for step in steps_of(item))
+    raise UsageError(f"{steps!r} are no steps", remedy="write them as text: 'scale | cast(float16)'")

@@ -1,0 +1,267 @@
+"""Images and labels in files that tconv wrote, mapped into memory: what the loaders of all frameworks are made of."""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tconv import registry
+from tconv.arrays.audit import rounded
+from tconv.arrays.dtype import dtype_named, native
+from tconv.dtypes import DType, dtype
+from tconv.errors import TconvError, UsageError, raise_all
+from tconv.formats.npz import StoredSource
+from tconv.formats.raw import RawSource
+from tconv.inputs import Input, find
+from tconv.selection import first_few
+from tconv.suggest import did_you_mean
+from tconv.tensor import ReadOptions, Tensor
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
+
+Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+FORMATS = ("npy", "npz", "safetensors")
+FLOAT32, INT64 = dtype("float32"), dtype("int64")
+ALIGNED = 64  # bytes, at which batches begin: TensorFlow shares such memory
+_REWRITE = "write it with tconv, as .npy, .npz or .safetensors"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an array lies in a file, in C order and native byte order, as it may be mapped."""
+
+    path: Path
+    offset: int
+    dtype: DType
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Samples that lie together: the rows of one array, or (``stacked`` is False) several arrays, one each."""
+
+    places: tuple[Place, ...]
+    names: tuple[str, ...]
+    stacked: bool
+    labels: Array | None
+
+    @property
+    def count(self) -> int:
+        return self.places[0].shape[0] if self.stacked else len(self.places)
+
+    @property
+    def shapes(self) -> set[tuple[int, ...]]:
+        """Of its samples."""
+        return {place.shape[1:] if self.stacked else place.shape for place in self.places}
+
+    def name(self, row: int) -> str:
+        """What a sample is called in messages."""
+        return f"{self.places[0].path}: {self.names[0]}[{row}]" if self.stacked else self.names[row]
+
+
+@dataclass
+class Rows:
+    """The samples of all files in order: images of ``dtype``, and labels if there are any.
+
+    Only headers, and labels, are read before a sample is asked for. Files are mapped when they are first needed, and by
+    each process for itself: a pickled copy holds no map. What is given out is a copy, the caller's own.
+    """
+
+    blocks: tuple[Block, ...]
+    dtype: DType
+    _maps: dict[Path, Array] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._starts = [0, *accumulate(block.count for block in self.blocks)]
+        self.labelled = self.blocks[0].labels is not None
+        shapes = set[tuple[int, ...]]().union(*(block.shapes for block in self.blocks))
+        self.shape = shapes.pop() if len(shapes) == 1 else None  # of every sample, None if they differ
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_maps": {}}
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def name(self, index: int) -> str:
+        block, row = self._find(index)
+        return block.name(row)
+
+    def image(self, index: int) -> Array:
+        """The image of one sample, in memory of its own."""
+        return self._cast(self._stored(index).copy())
+
+    def label(self, index: int) -> Array | None:
+        """Of one sample, a view; None if there are no labels."""
+        block, row = self._find(index)
+        return None if block.labels is None else block.labels[row, ...]
+
+    def images(self, indices: Sequence[int]) -> Array:
+        """Those of several samples, stacked. Raises ``TconvError`` for unequal shapes, naming two samples."""
+        rows = [self._stored(index) for index in indices]
+        for index, row in zip(indices, rows, strict=True):
+            if row.shape != rows[0].shape:
+                raise TconvError(
+                    f"a batch holds equals only, but {self.name(indices[0])} is {rows[0].shape} and {self.name(index)} "
+                    f"is {row.shape}",
+                    remedy="convert them to one size (resize), or take batches of 1",
+                )
+        if len({row.dtype for row in rows}) > 1:  # files may differ
+            rows = [self._cast(row) for row in rows]
+        out = _aligned((len(rows), *rows[0].shape), rows[0].dtype)
+        for n, row in enumerate(rows):
+            out[n] = row
+        return self._cast(out)
+
+    def labels(self, indices: Sequence[int]) -> Array:
+        """Those of several samples, stacked."""
+        return np.stack([found for index in indices if (found := self.label(index)) is not None])
+
+    def _find(self, index: int) -> tuple[Block, int]:
+        at = index + len(self) if index < 0 else index
+        if not 0 <= at < len(self):
+            raise IndexError(f"sample {index} of {len(self)}")  # which ends loops over a sequence
+        n = bisect_right(self._starts, at) - 1
+        return self.blocks[n], at - self._starts[n]
+
+    def _stored(self, index: int) -> Array:
+        block, row = self._find(index)
+        if block.stacked:
+            return self._mapped(block.places[0])[row, ...]
+        return self._mapped(block.places[row])
+
+    def _mapped(self, place: Place) -> Array:
+        if place.path not in self._maps:
+            self._maps[place.path] = np.memmap(place.path, np.uint8, mode="r").view(np.ndarray)
+        count = place.dtype.nbytes(int(np.prod(place.shape, dtype=object)))
+        part = self._maps[place.path][place.offset : place.offset + count]
+        if part.size < count:
+            raise TconvError("the file has become shorter since it was opened", file=place.path)
+        return part.view(native(place.dtype)).reshape(place.shape)
+
+    def _cast(self, x: Array) -> Array:
+        stored = dtype_named(x.dtype)
+        return x if stored == self.dtype else rounded(x, stored, self.dtype, "error")
+
+
+def _aligned(shape: tuple[int, ...], of: np.dtype[Any]) -> Array:
+    nbytes = int(np.prod(shape, dtype=object)) * of.itemsize
+    room = np.empty(nbytes + ALIGNED, np.uint8)
+    start = -room.ctypes.data % ALIGNED
+    return room[start : start + nbytes].view(of).reshape(shape)
+
+
+def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -> Rows:
+    """The samples in files; see ``loaders.torch.Dataset`` for what the parameters mean and what is refused."""
+    words = [src] if isinstance(src, str | os.PathLike) else list(src)
+    if not words:
+        raise UsageError("there is no input")
+    found = find([os.fspath(word) for word in words], every=True)
+    raise_all(found.failures)
+    blocks = [_block(one, images, labels) for one in found.inputs]
+    files = {str(one.path): block for one, block in zip(found.inputs, blocks, strict=True)}
+    if len({block.labels is None for block in blocks}) > 1:
+        without = next(path for path, block in files.items() if block.labels is None)
+        raise TconvError("has no labels, and others have", file=without)
+    dtypes = {place.dtype: path for path, block in files.items() for place in block.places}
+    return Rows(tuple(blocks), _wanted(dtypes, dtype))
+
+
+def _wanted(stored: dict[DType, str], wanted: Any) -> DType:
+    """The dtype that images are given in."""
+    if wanted is None:
+        if len(stored) > 1:
+            (a, first), (b, second), *_ = stored.items()
+            raise TconvError(f"{first} is {a} and {second} is {b}", remedy='dtype="float32" makes one of them')
+        return next(iter(stored))
+    target = dtype_named(wanted)
+    for found, path in stored.items():
+        if target.is_float and not found.is_float:
+            raise TconvError(
+                f"its images are {found}, in their own range",
+                remedy="convert them once (scale), or take them as they are with dtype=None",
+                file=path,
+            )
+    return target
+
+
+def _block(one: Input, images: str | None, labels: str | None) -> Block:
+    try:
+        if one.format.name not in FORMATS:
+            raise TconvError(f"{one.format.title} files are not mapped", remedy=_REWRITE)
+        stream = registry.reader(one.format)(one.path, one.name, ReadOptions())
+        if stream.extra.kind != "data":
+            raise TconvError("it holds weights, or tensors of unknown meaning", remedy=_REWRITE)
+        named = {tensor.spec.name: tensor for tensor in stream.tensors}
+        label = named.pop(labels, None) if labels is not None else None
+        chosen = _images(named, images, None if label is None else label.spec.shape)
+        stacked = len(chosen) == 1 and _is_stack(chosen[0], label)
+        if stacked and not chosen[0].spec.shape:
+            raise TconvError("a single number is no row of images", tensor=chosen[0].spec.name)
+        places = tuple(_place(tensor) for tensor in chosen)
+        block = Block(places, tuple(t.spec.name for t in chosen), stacked, None if label is None else _labels(label))
+        if block.labels is not None and len(block.labels) != block.count:
+            raise TconvError(f"{len(block.labels)} labels for {block.count} images", tensor=labels or "")
+        return block
+    except TconvError as problem:
+        raise problem.at(file=one.path) from None
+    except OSError as problem:
+        raise TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path) from problem
+
+
+def _images(named: dict[str, Tensor], asked: str | None, labels: tuple[int, ...] | None) -> list[Tensor]:
+    """The array that holds the images as rows, or the images."""
+    name = asked if asked is not None else "images" if "images" in named else None
+    if name is not None:
+        if name not in named:
+            raise TconvError(f"there is no {name!r}", remedy=did_you_mean(name, named, f"there are {first_few(named)}"))
+        return [named[name]]
+    found = list(named.values())
+    if not found:
+        raise TconvError("there are no images in it")
+    alike = all(t.spec.axes and "N" not in t.spec.axes for t in found) or (labels and labels[0] == len(found))
+    if len(found) > 1 and not alike:
+        fields = ", ".join(f"{t.spec.name} {t.spec.shape}" for t in found[:5])
+        raise TconvError(f"which of its fields are the images: {fields}?", remedy=f"say images={found[0].spec.name!r}")
+    return found
+
+
+def _is_stack(tensor: Tensor, label: Tensor | None) -> bool:
+    """Whether the samples are its rows, and not all of it one: its axes tell, or that there are labels for many."""
+    axes = tensor.spec.axes
+    alone = label is not None and label.spec.shape[:1] == (1,) != tensor.spec.shape[:1]
+    return "N" in axes if axes else not alone
+
+
+def _place(tensor: Tensor) -> Place:
+    source: Any = tensor.source
+    raw = source.elements if isinstance(source, StoredSource) else source
+    if not isinstance(raw, RawSource) or raw.swap or raw.strides is not None:
+        raise TconvError(
+            "its elements do not lie in the file as they are in memory (deflated, Fortran order or big-endian)",
+            remedy=_REWRITE,
+            tensor=tensor.spec.name,
+        )
+    return Place(raw.path.resolve(), raw.offset, raw.dtype, raw.shape)
+
+
+def _labels(tensor: Tensor) -> Array:
+    """All labels, read now: integers as int64, floats as float32."""
+    spec = tensor.spec
+    if not spec.shape:
+        raise TconvError("a single label", tensor=spec.name)
+    values = np.array(tensor.source.read(0, spec.size)).reshape(spec.shape)
+    target = FLOAT32 if spec.dtype.is_float else INT64
+    try:
+        return rounded(values, spec.dtype, target, "error")
+    except TconvError as problem:
+        raise problem.at(tensor=spec.name) from None

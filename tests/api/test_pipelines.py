@@ -1,0 +1,125 @@
+"""Pipelines: steps of every spelling, and arrays in memory through them, as files go through them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tconv
+from tconv.pipeline import steps_from_text
+
+torch = pytest.importorskip("torch", reason="it takes PyTorch's tensors through steps")
+
+CHAIN = "resize(8x6) | scale | normalize(imagenet) | permute(CHW)"
+PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [CHAIN, CHAIN.split(" | "), steps_from_text([CHAIN]), tconv.Pipeline(CHAIN), [tconv.Pipeline(CHAIN)]],
+)
+def test_steps_may_be_said_in_many_ways(steps: Any) -> None:
+    made = tconv.Pipeline(steps)
+    assert made.steps == tuple(steps_from_text([CHAIN]))
+    assert str(made) == CHAIN
+    assert made == tconv.Pipeline(CHAIN)
+
+
+def test_pipelines_from_yaml_and_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("version: 1\nsteps:\n  - scale\n  - cast: float16\n")
+    for made in (tconv.Pipeline.from_yaml(path), tconv.Pipeline.from_yaml(str(path)), tconv.Pipeline(path)):
+        assert str(made) == "scale | cast(float16)"
+    assert str(tconv.Pipeline.from_yaml("imagenet")).startswith("resize(224x224) | scale")
+    with pytest.raises(tconv.UsageError, match="there is no pipeline 'imagnet'; did you mean imagenet"):
+        tconv.Pipeline.from_yaml("imagnet")
+    assert str(tconv.Pipeline("scale") | "cast(half)") == "scale | cast(float16)"
+
+
+def test_an_array_becomes_what_its_file_becomes(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", PIXELS)
+    tconv.convert(tmp_path / "x.npy", tmp_path / "y.npy", CHAIN, input_layout="HWC")
+    made = tconv.Pipeline(CHAIN)(PIXELS, axes="HWC")
+    assert made.dtype == np.float32
+    np.testing.assert_array_equal(made, np.load(tmp_path / "y.npy"))
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch", "tensorflow", "jax"])
+def test_what_goes_in_is_what_comes_out(library: str) -> None:
+    pytest.importorskip(library, reason="it takes its arrays through steps")
+    x = {"torch": tconv.to_torch, "tensorflow": tconv.to_tensorflow}.get(library, np.asarray)(PIXELS)
+    if library == "jax":
+        x = pytest.importorskip("jax").numpy.asarray(PIXELS)
+    made = tconv.Pipeline(CHAIN)(x, axes="hwc")
+    assert tconv.inspect(made).kind == library
+    np.testing.assert_array_equal(tconv.to_numpy(made), tconv.Pipeline(CHAIN)(PIXELS, axes="HWC"))
+    np.testing.assert_array_equal(tconv.to_numpy(x), PIXELS)
+
+
+def test_bfloat16_goes_through_as_bits() -> None:
+    x = torch.tensor([0.5, 1.5, 3.0], dtype=torch.bfloat16)
+    made = tconv.Pipeline("clamp(0, 1)")(x)
+    assert made.dtype == torch.bfloat16
+    assert made.tolist() == [0.5, 1.0, 1.0]
+    assert tconv.Pipeline("cast(bf16)")([1.0, 2.0]).dtype == ml_dtypes.bfloat16
+
+
+def test_a_state_dict_is_cast_as_a_checkpoint_is() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
+    state = model.state_dict()
+    made = tconv.Pipeline("cast(float16, policy=amp)")(state, weights=True)
+    assert list(made) == list(state)
+    assert made["0.weight"].dtype == torch.float16
+    assert made["0.weight"].equal(state["0.weight"].half())
+    assert made["1.running_mean"] is state["1.running_mean"]
+    assert made["1.num_batches_tracked"] is state["1.num_batches_tracked"]
+
+
+def test_integer_fields_are_asked_about() -> None:
+    fields = {"image": np.ones((2, 2), np.float64), "label": np.array([1, 2])}
+    with pytest.raises(tconv.TconvError, match=r"integer fields, which may be labels: label \(int64\)"):
+        tconv.Pipeline("cast(float32)")(fields)
+    made = tconv.Pipeline("cast(float32)")(fields, fields="")
+    assert made["image"].dtype == np.float32
+    assert made["label"] is fields["label"]
+
+
+def test_ranges_are_stated_and_known() -> None:
+    x = np.array([0.0, 127.5, 255.0])
+    with pytest.raises(tconv.TconvError, match="range"):
+        tconv.Pipeline("scale")(x)
+    assert tconv.Pipeline("scale")(x, range=(0, 255)).tolist() == [0, 0.5, 1]
+    assert tconv.Pipeline("scale")(np.array([0, 65535], np.uint16)).tolist() == [0, 1]
+
+
+def test_values_outside_of_a_stated_range_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    tconv.Pipeline("scale")(np.array([0.0, 300.0]), range=(0, 255))
+    assert any("1 of 2 values lie outside the stated range [0, 255]" in text for text in caplog.messages)
+
+
+def test_nothing_to_do_gives_the_same_object() -> None:
+    x = np.ones(3, np.float32)
+    assert tconv.Pipeline("cast(float32)")(x) is x
+    assert tconv.Pipeline(None)(x) is x
+    assert tconv.Pipeline("cast(float32)")(x, range=(0, 1)) is x
+
+
+def test_what_does_not_fit_says_which_array_and_which_step() -> None:
+    with pytest.raises(tconv.TconvError, match=r"^memory: w: cast\(float16\): 1 of 1 values overflow float16"):
+        tconv.Pipeline("cast(float16)")({"v": np.ones(1), "w": np.array([70000.0])})
+    with pytest.raises(tconv.TconvError, match=r"axes='HWC' names 3 axes, and the shape is \(3,\)"):
+        tconv.Pipeline("scale")(np.ones(3), axes="HWC")
+    with pytest.raises(tconv.TconvError, match=r"w: .*device meta has no values"):
+        tconv.Pipeline("scale")({"w": torch.empty(2, device="meta")})
+    with pytest.raises(tconv.TconvError, match="there is no array"):
+        tconv.Pipeline("scale")({})
+
+
+def test_a_mapping_is_stacked() -> None:
+    made = tconv.Pipeline("stack(into=both)")({"a": np.ones(2), "b": np.zeros(2)})
+    assert {name: array.tolist() for name, array in made.items()} == {"both": [[1, 1], [0, 0]]}
+    assert tconv.Pipeline("stack")(torch.ones(2)).shape == (1, 2)
