@@ -10,6 +10,7 @@ from tconv import batches, beside, registry, selection, sharding, targets
 from tconv.errors import Problems, TconvError, raise_all
 from tconv.inputs import Input
 from tconv.ops import Elementwise, Op, Promise
+from tconv.quant.op import Dequantize
 from tconv.request import Progress, Request
 from tconv.targets import Target
 from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
@@ -218,7 +219,7 @@ def _rounding(stream: Stream, request: Request) -> Stream:
         return stream
 
     def told(op: Op) -> Op:
-        if isinstance(op, Elementwise) and (policy != "inf" or op.dtype.has_inf):
+        if isinstance(op, Elementwise | Dequantize) and (policy != "inf" or op.dtype.has_inf):
             return replace(op, on_overflow=str(policy))
         return op
 
