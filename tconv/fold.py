@@ -107,7 +107,7 @@ def _declared_by(request: Request, stream: Stream) -> Stream:
 
 def _finished(stream: Stream, target: Target) -> Stream:
     """What is left to be done when the chain is through."""
-    stream = selection.unshare(_without_idle_promises(stream))
+    stream = registry.writer(target.format).arranged(selection.unshare(_without_idle_promises(stream)))
     stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
     return stream

@@ -34,7 +34,7 @@ class Comparison(Writer):
 
     def open(self, path: Path) -> None:
         try:
-            stream = registry.reader(self._format)(path, self._specs[0].name, self._how)
+            stream = registry.rereader(self._format)(path, self._specs[0].name, self._how)
         except TconvError as problem:
             raise TconvError(
                 f"does not read back: {problem.reason}", file=self._target, tensor=problem.tensor, remedy=_REMEDY
