@@ -105,6 +105,12 @@ def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
             casts if request.on_overflow == "keep" else rounds,
         ),
     }
+    to_another = [text for text in request.keep if "=" in text]
+    if to_another and not casts:
+        raise UsageError(
+            f"--keep {to_another[0]} says to which dtype, and nothing is cast here",
+            remedy="without =DTYPE the tensors stay as they are; --to DTYPE casts all that is not quantized",
+        )
     given = [option for option, (value, used) in asked.items() if value and not used]
     if given:
         raise UsageError(

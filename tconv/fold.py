@@ -12,6 +12,7 @@ from tconv.inputs import Input
 from tconv.labels import Labelling
 from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise
+from tconv.quant.op import Dequantize
 from tconv.request import Request
 from tconv.targets import Target
 from tconv.tensor import Scan, Spec, Step, Stream, Writer
@@ -136,7 +137,7 @@ def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Strea
 
 def _finished(stream: Stream, target: Target, *, tie: bool) -> Stream:
     """What is left to be done when the chain is through."""
-    stream = selection.unshare(_without_idle_promises(stream))
+    stream = registry.writer(target.format).arranged(selection.unshare(_without_idle_promises(stream)))
     stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
     return tying.settle(stream, target, wanted=tie)
@@ -162,7 +163,7 @@ def _rounding(stream: Stream, request: Request) -> Stream:
         return stream
 
     def told(op: Op) -> Op:
-        if isinstance(op, Elementwise) and (policy != "inf" or op.dtype.has_inf):
+        if isinstance(op, Elementwise | Dequantize) and (policy != "inf" or op.dtype.has_inf):
             return replace(op, on_overflow=str(policy))
         return op
 

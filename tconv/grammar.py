@@ -59,7 +59,7 @@ def literal(text: str) -> str:
     """``text`` as a value is written in a chain: as it is where it is one word or number, else in quotes."""
     match = _TOKEN.match(text)
     if match and match.lastgroup in ("number", "word") and match[0] == match[match.lastgroup] == text:
-        return text if text.lower() not in _CONSTANTS else f"'{text}'"
+        return text if text.lower() not in _CONSTANTS else quoted(text)
     return quoted(text)
 
 

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -145,6 +145,11 @@ def _in_folder(root: Path, every: bool, apart: Path | None) -> Found:
             by_group.setdefault(found.format.group, []).append(found)
         except TconvError as problem:
             failures.append(problem)
+    model = _model(root, by_group)
+    if model is not None and not every:
+        carried = tuple(path for path in others if path.is_file() and not _holds_weights(path))
+        left = [path for path in others if path not in carried]
+        return Found((replace(model, carried=carried),), tuple(failures), _ignored(root, left), tuple(left))
     if weights := by_group.get("weights"):
         shards = set[Path]().union(*(_shards(m.path) for m in weights if _is_index(m.path)))
         by_group["weights"] = [m for m in weights if m.path not in shards]
@@ -158,6 +163,16 @@ def _in_folder(root: Path, every: bool, apart: Path | None) -> Found:
         if name != group:
             others += [m.path for m in members]
     return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others), tuple(others))
+
+
+def _model(root: Path, by_group: Mapping[str, Sequence[Input]]) -> Input | None:
+    """The weights of a folder that holds a model in one file, as Hugging Face's libraries write it, and its
+    configuration.
+    """
+    weights = by_group.get("weights", ())
+    alone = len(by_group) == 1 and len(weights) == 1 and weights[0].path.parent == root
+    named = alone and weights[0].path.name in ("model.safetensors", "pytorch_model.bin")
+    return weights[0] if named and (root / "config.json").is_file() else None
 
 
 def _is_index(path: Path) -> bool:

@@ -62,6 +62,10 @@ _ROWS = (
         "tconv.formats.safetensors:SafetensorsWriter", magic=rb"[\s\S]{6}\0\0\{",
     ),
     Format(
+        "compressed-tensors", "compressed-tensors folder", "weights", (".safetensors",),
+        writer="tconv.formats.compressed:CompressedWriter",
+    ),
+    Format(
         "pt", "PyTorch checkpoint", "weights", (".pt", ".pth", ".bin", ".ckpt", ".th"),
         "tconv.formats.torch.reader:read", "tconv.formats.torch.writer:TorchWriter",
         magic=rb"\x80[\x02-\x05]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
@@ -117,6 +121,11 @@ def reader(row: Format) -> Reader:
 
 def writer(row: Format) -> type[Writer]:
     return load(row.writer)  # type: ignore[no-any-return]  # as above
+
+
+def rereader(row: Format) -> Reader:
+    """What reads back what the writer of that format wrote."""
+    return load(writer(row).reader or row.reader)  # type: ignore[no-any-return]  # as above
 
 
 def writable() -> list[Format]:

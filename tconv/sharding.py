@@ -10,14 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tconv import registry
 from tconv.errors import TconvError
 from tconv.formats.ties import is_tied
+from tconv.small_files import read_small
 from tconv.targets import SHARD_NAMES, Target
 
 if TYPE_CHECKING:
     from tconv.registry import Format
     from tconv.tensor import Stream, Tensor
 
+CONFIG = "config.json"
 OF_THE_SHARDS = ("total_size", "total_parameters")  # what an index says that holds for just these tensors
 
 
@@ -128,10 +131,22 @@ def companions(target: Target, shards: Mapping[str, Stream], *, whole: bool) -> 
     ``whole``: no tensor was left out, so that what the old index says of all of them holds.
     """
     found = [Companion(path, target, source) for path, source in _carried(target)]
+    config = registry.writer(target.format).config(
+        [t.spec for s in shards.values() for t in s.tensors], _config(target)
+    )
+    if config is not None:
+        place = target.path / CONFIG
+        found = [*(one for one in found if one.path != place), Companion(place, target, config)]
     stem, suffix = SHARD_NAMES[target.format.name]
     if set(shards) != {f"{stem}{suffix}"}:
         found.append(Companion(target.path / _index_name(target, shards), target, index(shards, whole=whole)))
     return found
+
+
+def _config(target: Target) -> bytes | None:
+    """What the configuration beside the weights that are read says, if there is one."""
+    path = target.inputs[0].path.parent / CONFIG
+    return read_small(path, "configuration") if path.exists() else None
 
 
 def _carried(target: Target) -> list[tuple[Path, Path]]:

@@ -13,7 +13,11 @@ from tconv.inputs import Input
 from tconv.registry import Format
 
 # By format, how Hugging Face's libraries call the file of a model, and with numbers after the stem its shards.
-SHARD_NAMES = {"safetensors": ("model", ".safetensors"), "pt": ("pytorch_model", ".bin")}
+SHARD_NAMES = {
+    "safetensors": ("model", ".safetensors"),
+    "pt": ("pytorch_model", ".bin"),
+    "compressed-tensors": ("model", ".safetensors"),
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,9 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
     row = registry.by_name(format_name) if format_name is not None else None
     if split and pack:
         raise UsageError("--split and --shard-size exclude each other", remedy="one is a file for each tensor")
+    folder = row is not None and row.group == "weights" and registry.writer(row).folder
+    if folder and row is not None and (split or (output is not None and not (pack or is_folder(output)))):
+        raise UsageError(f"{row.name} is a folder: weights and their config.json", remedy="say where with -o DIR/")
     if output is None:
         if split:
             raise UsageError("--split writes one file for each tensor", remedy="say where with -o DIR/")
@@ -83,7 +90,7 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
         raise UsageError(f"{output}: {option} writes a folder", remedy=f"write -o {output}/ if that is its name")
     row = row or registry.by_suffix(Path(output), output=True)
     if row is None and not (split or pack):
-        suffixes = ", ".join(s for r in registry.writable() for s in r.suffixes[:1])
+        suffixes = ", ".join(dict.fromkeys(s for r in registry.writable() for s in r.suffixes[:1]))
         raise UsageError(
             f"{output}: the suffix {Path(output).suffix!r} names no format that tconv writes",
             remedy=f"use {suffixes}, or --format, or end a folder's name with /",
@@ -128,6 +135,8 @@ def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dty
         if one.format.name == "index":
             targets.append(_folder_beside(one, row, tag))
             continue
+        if row is not None and registry.writer(row).folder:
+            raise UsageError(f"{one.path}: {row.name} needs a folder to go to", remedy="say -o DIR/")
         kept = _kept(one)
         if kept.name == "npy" and extension_dtype:
             kept = registry.FORMATS["safetensors"]
@@ -182,7 +191,7 @@ def _sharded(one: Input, path: Path, root: Path, shown: str, row: Format | None)
     if form.name not in SHARD_NAMES:
         raise UsageError(
             f"{one.path}: shards are safetensors or PyTorch checkpoints, not {form.name}",
-            remedy=f"--format {' or '.join(SHARD_NAMES)}, or one file with -o FILE{form.suffixes[0]}",
+            remedy=f"--format safetensors or pt, or one file with -o FILE{form.suffixes[0]}",
         )
     return Target(path, root, shown, form, (one,), sharded=True)
 
@@ -198,7 +207,7 @@ def _in_folder(
     targets = []
     for one in inputs:
         inner = one.path.relative_to(one.root) if one.root else Path(one.path.name)
-        if not split and (pack or one.format.name == "index"):
+        if not split and (pack or one.format.name == "index" or one.carried or (row and registry.writer(row).folder)):
             targets.append(_sharded(one, root / inner.parent, root, shown, row))
             continue
         kept = row or _kept(one)

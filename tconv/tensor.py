@@ -287,6 +287,8 @@ class Writer(ABC):
     lossy: ClassVar[bool] = False  # whether values read back are not quite those that were written
     holds_tree: ClassVar[bool] = False  # whether nested containers and plain values survive
     single: ClassVar[bool] = False  # whether the file holds just one, nameless array
+    folder: ClassVar[bool] = False  # whether it is of use in a folder only, beside a config.json that tells of it
+    reader: ClassVar[str] = ""  # "module:function" that reads back what was written, if not the format's reader does
 
     @abstractmethod
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None: ...
@@ -295,6 +297,16 @@ class Writer(ABC):
     def planned(cls, specs: Sequence[Spec], extra: Extra, options: WriteOptions) -> Writer:
         """The writer with what the user says of how to write, for formats that have a choice to override."""
         return cls(specs, extra)
+
+    @classmethod
+    def arranged(cls, stream: Stream) -> Stream:
+        """The stream with the names and shapes that the format has for what it holds. Raises ``TconvError``."""
+        return stream
+
+    @classmethod
+    def config(cls, specs: Sequence[Spec], old: bytes | None) -> bytes | None:
+        """What config.json says beside weights of these specs, ``old`` being what it said; None if that stays."""
+        return None
 
     @property
     def rereading(self) -> ReadOptions:

@@ -37,7 +37,7 @@ class Comparison(Writer):
 
     def open(self, path: Path) -> None:
         try:
-            stream = registry.reader(self._format)(path, self._specs[0].name, self._how)
+            stream = registry.rereader(self._format)(path, self._specs[0].name, self._how)
         except TconvError as problem:
             raise self._unreadable(problem, problem.tensor) from problem
         for name, texts in self._texts.items():

@@ -162,7 +162,7 @@ FormatName = Annotated[
     str | None,
     _option(
         OUTPUT,
-        "npy, npz, safetensors, pt; png, jpeg, webp, tiff.",
+        "npy, npz, safetensors, pt, compressed-tensors; png, jpeg, webp, tiff.",
         "--format",
         metavar="NAME",
         autocompletion=complete.formats,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tconv.formats.raw import RawSource
     from tconv.ops import Array
-    from tconv.tensor import Spec
+    from tconv.tensor import Source, Spec
 
 KEY = "tconv.packed"
 
@@ -89,7 +89,7 @@ def unpacked(source: RawSource, packed: Packed) -> HalfBytes:
 class HalfBytes:
     """A ``Source`` of the 4-bit elements in ``bytes_``, uint8."""
 
-    bytes_: RawSource
+    bytes_: Source
     dtype: DType
     shape: tuple[int, ...]
 

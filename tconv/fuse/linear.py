@@ -88,10 +88,10 @@ class Dequantizing:
     def leave(
         self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
-        return casts.cast(values.x, self.dtype, out, src=FLOAT32, detail=detail)
+        return casts.cast(values.x, self.dtype, out, src=FLOAT32, on_overflow=self.op.on_overflow, detail=detail)
 
     def key(self, src: DType) -> CastKey:
-        return CastKey(self.op.step, src, self.dtype, "error", self.nth)
+        return CastKey(self.op.step, src, self.dtype, self.op.on_overflow, self.nth)
 
     def numbered(self, nth: int) -> Dequantizing:
         """The same, of which ``nth`` came before."""

@@ -6,8 +6,9 @@ Pieces come in any order from any thread; the outcome is the same.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,8 +110,16 @@ class Histograms:
         self._bins = FINE if channels == 1 else BINS
         self._counts = None if self._few is not None else np.zeros((channels, self._bins), np.int64)
 
-    def update(self, lo: int, x: Array, dtype: DType, how: Channels) -> None:
-        """Add the flat, finite values from element ``lo`` on of a tensor of ``dtype``."""
+    @staticmethod
+    def nbytes(channels: int, size: int) -> int:
+        """Bytes that the histograms of ``size`` values of so many channels take."""
+        return 8 * (size if size <= FEW else channels * (FINE if channels == 1 else BINS))
+
+    def adding(self, dtype: DType, how: Channels) -> Callable[[int, Array], None]:
+        """What adds the flat, finite values from an element on of a tensor of ``dtype``."""
+        return partial(self._update, dtype, how)
+
+    def _update(self, dtype: DType, how: Channels, lo: int, x: Array) -> None:
         plain, dtype = held(x, dtype)
         wide = widened(plain, dtype) if dtype.is_float else plain
         for which, rows in blocks(lo, wide, how):

@@ -56,9 +56,10 @@ class Quantize(Linear):
 
 @dataclass(frozen=True, kw_only=True)
 class Dequantize(Linear):
-    """What lies on the grid as values of ``dtype``, a float."""
+    """What lies on the grid as values of ``dtype``, a float; ``on_overflow`` as of a cast."""
 
     dtype: DType = DTYPES["float32"]
+    on_overflow: str = "error"
 
     def spec(self, spec: Spec) -> Spec:
         attrs = {key: value for key, value in spec.attrs.items() if key != "quantized"}

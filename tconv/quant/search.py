@@ -8,7 +8,6 @@ tells least from that of the values, by Kullback-Leibler divergence (S. Migacz, 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
 Method = Literal["minmax", "percentile", "mse", "entropy"]
 METHODS = ("minmax", "percentile", "mse", "entropy")
 SHARES = np.linspace(1, 0.2, 81)  # of the full range, tried by mse and entropy
+AT_ONCE = 1 << 20  # values that are quantized in one go
 RESOLUTION = 2048  # bins of the distribution that entropy looks at
 
 
@@ -31,12 +31,17 @@ def search(method: Method, found: Distribution, how: Grid, percentile: float) ->
     low, high = float(found.values[0]), float(found.values[-1])
     if method == "percentile":
         return _percentile(found, percentile)
+    if method == "minmax":
+        return low, high
+    if not how.affine:
+        low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
     if method == "mse":
-        return _best(low, high, how, lambda a, b: _squares(found, how, a, b))
-    if method == "entropy":
-        shares = _Entropy(found, how, low, high)
-        return _best(low, high, how, shares.divergence)
-    return low, high
+        losses = _squares(found, how, SHARES * low, SHARES * high)
+    else:
+        looked_at = _Entropy(found, how, low, high)
+        losses = np.array([looked_at.divergence(share * low, share * high) for share in SHARES])
+    best = float(SHARES[int(np.argmin(losses))])  # the wider one of equals
+    return best * low, best * high
 
 
 def _percentile(found: Distribution, percentile: float) -> tuple[float, float]:
@@ -53,23 +58,21 @@ def _percentile(found: Distribution, percentile: float) -> tuple[float, float]:
     return at(tail), at(1 - tail)
 
 
-def _best(low: float, high: float, how: Grid, loss: Callable[[float, float], float]) -> tuple[float, float]:
-    """Of the full range and parts of it the one of the least loss; the wider one of equals."""
-    if not how.affine:
-        low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
-    tried = [(loss(share * low, share * high), n) for n, share in enumerate(SHARES)]
-    share = float(SHARES[min(tried)[1]])
-    return share * low, share * high
-
-
-def _squares(found: Distribution, how: Grid, low: float, high: float) -> float:
+def _squares(found: Distribution, how: Grid, low: Array, high: Array) -> Array:
+    """The sum of squared errors for each of several ranges."""
     x = found.values.astype(np.float32)
-    scale, zero = how.parameters(np.array([low]), np.array([high]))
-    wide = None if zero is None else zero.astype(np.float32)
-    q = np.empty(x.size, how.dtype.numpy)
-    how.quantize(x, scale, wide, q)
-    error = how.dequantize(q, scale, wide).astype(np.float64) - found.values
-    return float(np.dot(error * error, found.counts))
+    scale, zero = how.parameters(low, high)
+    wide = None if zero is None else zero.astype(np.float32)[:, None]
+    losses = np.empty(len(low))
+    step = max(1, AT_ONCE // x.size)
+    for first in range(0, len(low), step):
+        part = slice(first, first + step)
+        scales, zeros = scale[part, None], None if wide is None else wide[part]
+        q = np.empty((len(scales), x.size), how.dtype.numpy)
+        how.quantize(np.broadcast_to(x, q.shape), scales, zeros, q)
+        error = how.dequantize(q, scales, zeros).astype(np.float64) - found.values
+        losses[part] = np.square(error) @ found.counts
+    return losses
 
 
 class _Entropy:
@@ -95,7 +98,8 @@ class _Entropy:
         x = self._middles[first:end].astype(np.float32)
         q = np.empty(x.size, self._how.dtype.numpy)
         self._how.quantize(x, scale, wide, q)
-        _, level = np.unique(self._how.dequantize(q, scale, wide), return_inverse=True)
+        values = self._how.dequantize(q, scale, wide)
+        level = np.append(0, np.cumsum(values[1:] != values[:-1]))  # they ascend
         there = self._counts[first:end] > 0
         mass = np.bincount(level, weights=self._counts[first:end])
         width = np.bincount(level, weights=there)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -13,16 +12,14 @@ import numpy as np
 from tconv import trees
 from tconv.dtypes import dtype as named
 from tconv.errors import TconvError, UsageError, raise_all
+from tconv.quant import noted
 from tconv.quant.grid import INTEGERS, Grid, grid
 from tconv.quant.op import UNDECIDED, Dequantize, Numbers
-from tconv.steps.quantize import KEY
 from tconv.tensor import Step, Tensor
 
 if TYPE_CHECKING:
     from tconv.ops import Array
     from tconv.tensor import Scan, Spec, Stream
-
-_MADE = (".scale", ".zero_point")
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,8 @@ class Dequant(Step):
         return True
 
     def fit(self, stream: Stream, scan: Scan) -> tuple[Dequant, tuple[str, ...]]:
-        """With the scales and zero points read."""
+        """With the scales and zero points read. Raises ``TconvError`` for scales that are none."""
+        self.apply(stream)  # what is wrong with shapes and dtypes is told before anything is read
         bases = _bases(stream)
         beside = [t for t in stream.tensors if t.spec.name in bases]
         read = {t.spec.name: np.empty(t.spec.size, t.spec.dtype.numpy) for t in beside}
@@ -60,10 +58,11 @@ class Dequant(Step):
             read[beside[i].spec.name][lo : lo + x.size] = x
 
         scan.values(beside, keep)
+        raise_all([_no_scale(t) for t in beside if _is_scale(t) and not _usable(read[t.spec.name])])
         return _Settled(self.dtype, self.axis, {n: values.astype(np.float32) for n, values in read.items()}), ()
 
     def apply(self, stream: Stream) -> Stream:
-        told = _told(stream)
+        told = noted.told(stream.extra.metadata)
         spent = _bases(stream)
         bases = set(spent.values())
         if not bases:
@@ -82,10 +81,7 @@ class Dequant(Step):
             except TconvError as problem:
                 problems.append(problem.at(file=tensor.source.path, tensor=name, step=str(self)))
         raise_all(problems)
-        metadata = {k: v for k, v in stream.extra.metadata.items() if k != KEY}
-        left = {name: how for name, how in told.items() if name not in bases}
-        if left:
-            metadata[KEY] = json.dumps(left, ensure_ascii=False)
+        metadata = noted.noting(stream.extra.metadata, {n: how for n, how in told.items() if n not in bases})
         extra = replace(stream.extra, tree=trees.without(stream.extra.tree, spent), metadata=metadata)
         return replace(stream.with_tensors(made), extra=extra)
 
@@ -114,10 +110,7 @@ class Dequant(Step):
         if count == 1 and len(shape) < 2:
             return None, None
         if len(shape) == 2:
-            group, rest = divmod(spec.size, count)
-            if rest:
-                raise TconvError(f"{shape} scales do not divide {spec.shape} into groups")
-            return None, group
+            return None, _group(spec, shape)
         fitting = [axis for axis, size in enumerate(spec.shape) if size == count]
         axis = self.axis if self.axis is not None else told.get("axis") if isinstance(told, dict) else None
         if isinstance(axis, int) and -len(spec.shape) <= axis < len(spec.shape):
@@ -148,28 +141,49 @@ class _Settled(Dequant):
         return Numbers(self.read[f"{name}.scale"], self.read.get(f"{name}.zero_point"))
 
 
+def _group(spec: Spec, shape: tuple[int, ...]) -> int:
+    """How many elements in a row share one of the scales of ``shape``: (rows, groups of a row)."""
+    rows = spec.shape[0] if len(spec.shape) > 1 else 1
+    row = prod(spec.shape[1:]) if len(spec.shape) > 1 else spec.size
+    if shape[0] != rows or bool(row) != bool(shape[1]) or row % max(shape[1], 1):
+        raise TconvError(f"{shape} scales do not divide the rows of {spec.shape} into groups")
+    return max(row // max(shape[1], 1), 1)
+
+
+def _is_scale(tensor: Tensor) -> bool:
+    return tensor.spec.name.endswith(noted.BESIDE[0])
+
+
+def _usable(scales: Array) -> bool:
+    wide = scales.astype(np.float64)
+    return bool(np.isfinite(wide).all() and (wide > 0).all())
+
+
+def _no_scale(tensor: Tensor) -> TconvError:
+    return TconvError(
+        "a scale is a number above 0, and here are others (NaN, infinite, 0 or less)",
+        remedy="the file is broken: quantize again",
+        file=tensor.source.path,
+        tensor=tensor.spec.name,
+    )
+
+
 def _bases(stream: Stream) -> dict[str, str]:
     """Of each scale and zero point the tensor that it is beside."""
     names = {t.spec.name for t in stream.tensors}
     bases = {name.removesuffix(".scale") for name in names if name.endswith(".scale")} & names
-    return {f"{base}{suffix}": base for base in bases for suffix in _MADE if f"{base}{suffix}" in names}
-
-
-def _told(stream: Stream) -> dict[str, Any]:
-    """What the metadata say of each tensor."""
-    try:
-        found = json.loads(stream.extra.metadata.get(KEY, "{}"))
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise TconvError(f"its metadata {KEY!r} are broken", remedy="write the file again")
-    return found
+    return {f"{base}{suffix}": base for base in bases for suffix in noted.BESIDE if f"{base}{suffix}" in names}
 
 
 def _grid(spec: Spec, told: Any, *, affine: bool) -> Grid:
     name = told.get("to") if isinstance(told, dict) else None
     if name == "nf4" and spec.dtype.name == "uint4":
         return grid("nf4")
+    if spec.dtype.name == "uint4" and not affine:
+        raise TconvError(
+            "uint4 without zero points may be nf4, and the file does not say so: its metadata are missing",
+            remedy="take the file that quantize wrote; renamed tensors lose what is told of them",
+        )
     if spec.dtype.name in INTEGERS:
         found = grid(spec.dtype.name, "affine")
         return found if affine else replace(found, scheme="symmetric")

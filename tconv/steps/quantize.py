@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -14,11 +13,14 @@ import numpy as np
 from tconv import trees
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError, UsageError
+from tconv.grammar import quoted
 from tconv.memory import ArraySource
 from tconv.ops import CastTo
-from tconv.quant.fit import Calibration, fit
+from tconv.quant import noted
+from tconv.quant.fit import fit
 from tconv.quant.grid import SCHEMES, TARGETS, Grid, grid
 from tconv.quant.op import UNDECIDED, Numbers, Quantize
+from tconv.quant.ranges import Calibration
 from tconv.quant.search import METHODS
 from tconv.steps.clamp import number
 from tconv.steps.touch import on_touched
@@ -28,7 +30,6 @@ if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.tensor import Scan, Stream
 
-KEY = "tconv.quantized"  # of the metadata that tell how: {"w": {"to": "int8", "scheme": …, "axis": 0, "group": null}}
 NF4_GROUP = 64  # as in QLoRA
 FEW_SAMPLES = 100
 
@@ -70,6 +71,8 @@ class Quant(Step):
             raise UsageError(f"group is {self.group}; it must be 1 or more")
         if self.group is not None and self.axis != "auto":
             raise UsageError("group and axis exclude each other", remedy="groups are of neighbours in a row")
+        if found.is_codebook and self.axis != "auto":
+            raise UsageError(f"{found.name} has a scale for each group, and none along an axis", remedy="say group=N")
 
     @property
     def grid(self) -> Grid:
@@ -108,8 +111,8 @@ class Quant(Step):
         made = [t for t in settled._put(stream).tensors if self._op(t)]
         short = {}
         for tensor, account in zip(made, scan(made, True), strict=True):
-            lost = next(lost for key, lost in account.by_cast.items() if key.step == str(self))
-            sqnr = lost.detail.sqnr if lost.detail else None
+            details = [lost.detail for key, lost in account.by_cast.items() if key.step == str(self)]
+            sqnr = details[0].sqnr if details and details[0] else None  # none of an empty tensor
             if sqnr is not None and self.min_sqnr is not None and sqnr < self.min_sqnr:
                 short[tensor.spec.name] = sqnr
         return short
@@ -120,7 +123,7 @@ class Quant(Step):
             raise TconvError("it touches no tensor", remedy=_TOUCHED, step=str(self))
         tensors: list[Tensor] = []
         added: dict[str, list[str]] = {}
-        metadata = {}
+        said = noted.told(stream.extra.metadata)
         for tensor in made.tensors:
             tensors.append(tensor)
             op = self._op(tensor)
@@ -129,14 +132,11 @@ class Quant(Step):
             beside = _beside(tensor, op, str(self))
             added[tensor.spec.name] = [t.spec.name for t in beside]
             tensors += beside
-            metadata[tensor.spec.name] = {
-                "to": op.grid.name, "scheme": op.grid.scheme, "axis": op.axis, "group": op.group,
-            }  # fmt: skip
-        told = json.loads(stream.extra.metadata.get(KEY, "{}")) | metadata
+            said[tensor.spec.name] = noted.described(op)
         extra = replace(
             stream.extra,
             tree=trees.with_siblings(stream.extra.tree, added),
-            metadata={**stream.extra.metadata, KEY: json.dumps(told, ensure_ascii=False)},
+            metadata=noted.noting(stream.extra.metadata, said),
         )
         return replace(made.with_tensors(tensors), extra=extra)
 
@@ -231,7 +231,7 @@ def _text(name: str, value: Any) -> str:
     if value == _USUAL[name]:
         return ""
     if name == "keep":
-        return "[" + ", ".join(f"'{pattern}'" for pattern in value) + "]"
+        return f"[{', '.join(map(quoted, value))}]"
     return number(value) if isinstance(value, float) else str(value)
 
 
@@ -249,8 +249,7 @@ def _beside(tensor: Tensor, op: Quantize, step: str) -> list[Tensor]:
 
 def _shape(spec: Spec, op: Quantize) -> tuple[int, ...]:
     if op.group is not None:
-        rows = spec.shape[0] if len(spec.shape) > 1 else 1
-        return (rows, spec.size // op.group // max(rows, 1))
+        return (spec.shape[0], prod(spec.shape[1:]) // op.group) if len(spec.shape) > 1 else (1, spec.size // op.group)
     return () if op.axis is None else (spec.shape[op.axis],)
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tconv.errors import TconvError, raise_all
+from tconv.quant import noted
 from tconv.tensor import Tensor
 from tconv.training import training_state
 
@@ -43,8 +44,9 @@ def on_touched(
     weights = stream.extra.kind == "weights"
     alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
     touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
-    touched -= {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
-    touched -= labels(stream)
+    there = {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
+    earlier = touched & noted.settled(stream.extra.metadata) - there
+    touched -= there | earlier | labels(stream)
     if not all_fields or stream.extra.fields is not None:
         touched -= _spared_fields(stream, step, inert)
     for tensor in stream.tensors:
@@ -56,9 +58,10 @@ def on_touched(
             problems.append(found)
     raise_all(problems)
     if not touched:
-        raise _nothing(stream, step)
+        raise _nothing(stream, step, quantized=bool(earlier))
     notes = [f"{step}: the optimizer's state stays as it is ({_count(state)})"] if state else []
     notes += [f"{step}: complex weights stay as they are ({_count(alone)})"] if alone else []
+    notes += [f"{step}: what is quantized stays as it is ({_count(sorted(earlier))})"] if earlier else []
     return stream.with_tensors([_free(t, touched) for t in made], *notes)
 
 
@@ -135,20 +138,27 @@ def _free(tensor: Tensor, touched: set[str]) -> Tensor:
     return replace(tensor, spec=replace(tensor.spec, alias_of=None))
 
 
-def _nothing(stream: Stream, step: Step) -> TconvError:
+def _nothing(stream: Stream, step: Step, *, quantized: bool) -> TconvError:
     if not stream.tensors:
         return TconvError("there is no tensor", step=str(step))
     dtypes = sorted({t.spec.dtype.name for t in stream.tensors})
     return TconvError(
         f"it touches no tensor: the dtypes here are {', '.join(dtypes)}",
-        remedy=_OF_WEIGHTS if stream.extra.kind == "weights" else _OF_FIELDS if stream.extra.fields is not None else "",
+        remedy=_QUANTIZED if quantized else _remedy(stream),
         file=stream.tensors[0].source.path,
         step=str(step),
     )
 
 
-_OF_WEIGHTS = "of weights only floating tensors are converted, and no optimizer state"
-_OF_FIELDS = "--fields '*' means integer fields too, which it now leaves as they are"
+def _remedy(stream: Stream) -> str:
+    if stream.extra.kind == "weights":
+        return "of weights only floating tensors are converted, and no optimizer state"
+    return (
+        "" if stream.extra.fields is None else "--fields '*' means integer fields too, which it now leaves as they are"
+    )
+
+
+_QUANTIZED = "it is quantized already: --step dequantize makes floats of it first"
 
 
 def _count(names: list[str]) -> str:

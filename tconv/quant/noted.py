@@ -1,0 +1,47 @@
+"""What a file tells of its quantized tensors: under ``KEY`` of its metadata, JSON by the names of the tensors.
+
+``{"w": {"to": "int8", "scheme": "symmetric", "axis": 0, "group": null}}``; beside ``w`` stand ``w.scale`` and, with the
+affine scheme, ``w.zero_point``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tconv.errors import TconvError
+
+if TYPE_CHECKING:
+    from tconv.quant.op import Quantize
+
+KEY = "tconv.quantized"
+BESIDE = (".scale", ".zero_point")
+
+
+def told(metadata: Mapping[str, str]) -> dict[str, Any]:
+    """What ``metadata`` say of each tensor. ``TconvError`` for what makes no sense."""
+    try:
+        found = json.loads(metadata.get(KEY, "{}"))
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise TconvError(f"its metadata {KEY!r} are broken", remedy="write the file again")
+    return found
+
+
+def noting(metadata: Mapping[str, str], said: Mapping[str, Any]) -> dict[str, str]:
+    """The same metadata saying just that, or nothing if there is nothing to say."""
+    rest = {key: value for key, value in metadata.items() if key != KEY}
+    return {**rest, KEY: json.dumps(said, ensure_ascii=False)} if said else rest
+
+
+def described(op: Quantize) -> dict[str, Any]:
+    """How a tensor was quantized, as it is told."""
+    return {"to": op.grid.name, "scheme": op.grid.scheme, "axis": op.axis, "group": op.group}
+
+
+def settled(metadata: Mapping[str, str]) -> set[str]:
+    """The names of tensors that are quantized, and of the numbers beside them."""
+    names = told(metadata)
+    return {f"{name}{suffix}" for name in names for suffix in ("", *BESIDE)}
