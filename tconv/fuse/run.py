@@ -79,8 +79,8 @@ class Run:
         return Spec(spec.name, self.dtype, shape)
 
     def scratch(self, spec: Spec) -> int:
-        """Bytes needed besides input and result: what no table makes is reordered when it is made."""
-        return 0 if self.perm is None else self.dtype.nbytes(spec.size)
+        """Bytes needed besides input and result: what is computed, and not by a table, is reordered when it is made."""
+        return 0 if self.perm is None or not self.segments else self.dtype.nbytes(spec.size)
 
     def rows(self, shape: tuple[int, ...]) -> int:
         """How many rows of 256 entries the table has that does it all for an array of ``shape``; 0 if none does."""
