@@ -78,6 +78,12 @@ def raster_of(tensor: Tensor) -> Raster | None:
     return tensor.source.raster(first.height, first.width)
 
 
+def shrink_of(tensor: Tensor) -> int:
+    """Its picture is decoded at one such-th of its size: 1 unless the user wants it fast."""
+    raster = raster_of(tensor)
+    return 1 if raster is None else raster.shrink
+
+
 def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:
     """All of ``tensor`` at once, in its shape."""
     out = np.empty(tensor.spec.size, tensor.spec.dtype.numpy)
