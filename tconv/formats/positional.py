@@ -54,8 +54,9 @@ def reserve(fd: int, size: int) -> None:
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.fallocate(fd, 0, ctypes.c_int64(0), ctypes.c_int64(size)) and ctypes.get_errno() in _FULL:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    if libc.fallocate(fd, 0, ctypes.c_int64(0), ctypes.c_int64(size)) and (problem := ctypes.get_errno()) in _FULL:
+        os.truncate(fd, 0)  # it has taken all that there was
+        raise OSError(problem, os.strerror(problem))
 
 
 class PositionalWriter(Writer):
