@@ -73,9 +73,15 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
 def raster_of(tensor: Tensor) -> Raster | None:
     """How its picture is decoded for the resize that comes first; None if none does, or none of the kind."""
     first = tensor.ops[0] if tensor.ops else None
-    if not isinstance(first, Resizing) or first.axis or not first.averages or not isinstance(tensor.source, Scalable):
+    if not isinstance(first, Resizing) or first.axis or not first.smooth or not isinstance(tensor.source, Scalable):
         return None
     return tensor.source.raster(first.height, first.width)
+
+
+def shrink_of(tensor: Tensor) -> int:
+    """Its picture is decoded at one such-th of its size: 1 unless the user wants it fast."""
+    raster = raster_of(tensor)
+    return 1 if raster is None else raster.shrink
 
 
 def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:

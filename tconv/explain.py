@@ -52,12 +52,12 @@ def passes(tensor: Tensor) -> tuple[Pass, ...]:
 
 def chains(plan: Plan) -> list[tuple[tuple[Pass, ...], int]]:
     """The different ways in which tensors are made, each with how many are made so; most first."""
-    return Counter(map(passes, _stored(plan))).most_common()
+    return Counter(map(passes, stored(plan))).most_common()
 
 
 def decoders(plan: Plan) -> list[tuple[str, int]]:
     """The libraries that decode, each with for how many tensors; bytes that are read as they are need none."""
-    names = (getattr(leaf.source, "decoder", "") for tensor in _stored(plan) for leaf in _leaves(tensor))
+    names = (getattr(leaf.source, "decoder", "") for tensor in stored(plan) for leaf in leaves(tensor))
     return Counter(filter(None, names)).most_common()
 
 
@@ -65,8 +65,8 @@ def costs(plan: Plan) -> Costs:
     """What of files is read, whole if it has to be decoded; and what goes through memory."""
     read: dict[Path, int] = {}
     moved = 0
-    for tensor in _stored(plan):
-        for leaf in _leaves(tensor):
+    for tensor in stored(plan):
+        for leaf in leaves(tensor):
             size = leaf.source.dtype.nbytes(prod(leaf.source.shape))
             read[leaf.source.path] = read.get(leaf.source.path, 0) + size
             moved += size + _made(leaf)
@@ -75,19 +75,19 @@ def costs(plan: Plan) -> Costs:
     return Costs(sum(min(size, path.stat().st_size) for path, size in read.items()), moved, plan.size)
 
 
-def _stored(plan: Plan) -> Iterator[Tensor]:
+def stored(plan: Plan) -> Iterator[Tensor]:
     """The tensors that have bytes of their own to write."""
     for file in plan.files:
         yield from (t for i, t in enumerate(file.stream.tensors) if file.writer.stored(i))
 
 
-def _leaves(tensor: Tensor) -> Iterator[Tensor]:
+def leaves(tensor: Tensor) -> Iterator[Tensor]:
     """The tensor itself, or of a stack its parts, with what is done to the stack done to each."""
     if not isinstance(tensor.source, Parts):
         yield tensor
         return
     for part in _lowered(tensor):
-        yield from _leaves(part)
+        yield from leaves(part)
 
 
 def _lowered(stack: Tensor) -> Iterator[Tensor]:

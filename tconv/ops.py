@@ -136,8 +136,8 @@ class Resizing(Whole):
 
     @property
     @abstractmethod
-    def averages(self) -> bool:
-        """Whether it makes means of pixels, and does not choose some of them."""
+    def smooth(self) -> bool:
+        """Whether it makes means of pixels so weighted that those of a smaller picture are nearly the same."""
 
     @abstractmethod
     def of(self, raster: Raster) -> Whole:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from tconv import __version__
 from tconv.account import Account
+from tconv.evaluate import shrink_of
+from tconv.explain import leaves
 from tconv.hashing import sha256
 from tconv.lost import Detail
 from tconv.outcome import Place
@@ -78,8 +80,8 @@ def _tensor(place: Place, tensor: Tensor, outcome: Outcome) -> dict[str, Any]:
     spec = tensor.spec
     made: dict[str, Any] = {"name": spec.name, "kept": spec.attrs.get("kept")}
     if isinstance(tensor.source, Parts):
-        parts = tensor.source.parts
-        made["parts"] = [_made_of(part, outcome.lost.get(place._replace(part=n))) for n, part in enumerate(parts)]
+        accounts = (outcome.lost.get(place._replace(part=n)) for n in range(len(tensor.source.parts)))
+        made["parts"] = [_made_of(part, account) for part, account in zip(leaves(tensor), accounts, strict=True)]
     else:
         made |= _made_of(tensor, outcome.lost.get(place))
     return made | {"after": described(spec), "same_as": spec.alias_of}
@@ -90,7 +92,7 @@ def _made_of(tensor: Tensor, account: Account | None) -> dict[str, Any]:
     account = Account() if account is None else account  # one in which nothing was lost is false
     return {
         "source": str(source.path),
-        "before": {"dtype": str(source.dtype), "shape": source.shape},
+        "before": before(tensor),
         "kept": tensor.spec.attrs.get("kept"),
         "casts": [_cast(key, lost) for key, lost in account.by_cast.items()],
         "ranges": [_range(key, lost) for key, lost in account.by_range.items()],
@@ -125,6 +127,12 @@ def _cast(key: CastKey, lost: Lost) -> dict[str, Any]:
 def _range(key: RangeKey, lost: Lost) -> dict[str, Any]:
     outside = lost.overflow + lost.infinite + lost.nan
     return {"range": key.range, "values": lost.count, "outside": outside, "min": lost.minimum, "max": lost.maximum}
+
+
+def before(tensor: Tensor) -> dict[str, Any]:
+    """What a tensor is in its file, and at which part of its size it is decoded if that is less than all."""
+    source, shrink = tensor.source, shrink_of(tensor)
+    return {"dtype": str(source.dtype), "shape": source.shape} | ({"shrink": shrink} if shrink > 1 else {})
 
 
 def described(spec: Spec) -> dict[str, Any]:

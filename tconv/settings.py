@@ -24,6 +24,7 @@ INPUT = {
     "frames": "Of animations and multi-page files the first (the default), or all.",
     "exif": "Whether images are turned upright; true by default.",
     "max-pixels": "Refuse images that are larger.",
+    "fast": "Whether a resize gets large JPEGs at a fraction of their size; false by default, which is exact.",
     "range": "The interval in which the values lie: [0, 255], or 0,255.",
     "layout": "Axes of input arrays: HWC, NCHW …",
     "only": "Globs: the tensors whose name matches.",

@@ -50,7 +50,7 @@ def test_a_file_is_as_short_as_people_write_it() -> None:
 
 
 ASKED: dict[str, Any] = {
-    "read": ReadOptions("bgr", "drop", "index", "all", exif=False, max_pixels=7),
+    "read": ReadOptions("bgr", "drop", "index", "all", exif=False, max_pixels=7, fast=True),
     "range": (0, 2**53 + 1),
     "input_layout": "NHWC",
     "only": ("*.w", "a"),

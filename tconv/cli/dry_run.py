@@ -87,11 +87,20 @@ def idle_options(planned: Plan) -> list[str]:
     from tconv.tensor import ReadOptions
 
     if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
-        return []
+        return _idle_fast(planned) if planned.request.read.fast else []
     usual = asdict(ReadOptions())
     given = [name for name, value in asdict(planned.request.read).items() if value != usual[name]]
     names = ["--no-exif" if name == "exif" else f"--{name.replace('_', '-')}" for name in given]
     return [f"no input is an image, so nothing comes of {' and '.join(names)}"] if names else []
+
+
+def _idle_fast(planned: Plan) -> list[str]:
+    from tconv.evaluate import shrink_of
+    from tconv.explain import leaves, stored
+
+    if any(shrink_of(leaf) > 1 for tensor in stored(planned) for leaf in leaves(tensor)):
+        return []
+    return ["nothing comes of --fast: a resize has to come first, and make a JPEG a quarter of its size or less"]
 
 
 def register(app: typer.Typer) -> None:

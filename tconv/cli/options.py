@@ -238,6 +238,7 @@ MaxPixels = Annotated[
     int | None,
     _option(IMAGES, "Refuse larger images (89478485).", "--max-pixels", metavar="N", callback=values.whole(1, 10**15)),
 ]
+Fast = Annotated[bool, _flag(IMAGES, "Decode large JPEGs smaller before a resize; not exact.", "--fast")]
 
 DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 Print = Annotated[

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from tconv.beside import MADE
 from tconv.cli.console import human
 from tconv.cli.table import table
+from tconv.evaluate import shrink_of
+from tconv.explain import leaves
 from tconv.memory import ArraySource
 from tconv.parts import Parts
 from tconv.selection import first_few
@@ -120,7 +122,7 @@ def _with_parts(tensors: Sequence[Tensor], body: Sequence[str]) -> Iterator[str]
     for tensor, line in zip(tensors, body, strict=False):
         yield line
         if isinstance(tensor.source, Parts):
-            parts = [[f"[{n}]", _place(part), _before(part)] for n, part in enumerate(tensor.source.parts)]
+            parts = [[f"[{n}]", _place(part), _before(part)] for n, part in enumerate(leaves(tensor))]
             yield from (f"    {row}" for row in list(table(["", "", ""], parts))[1:])
 
 
@@ -133,7 +135,8 @@ def _before(tensor: Tensor) -> str:
         return str(source.path)
     if isinstance(source, Parts):
         return f"{len(source.parts):,} stacked"
-    return f"{source.dtype} {shape(source.shape)}"
+    shrink = shrink_of(tensor)
+    return f"{source.dtype} {shape(source.shape)}" + (f" at 1/{shrink}" if shrink > 1 else "")
 
 
 def _place(part: Tensor) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tconv import explain
 from tconv.parts import Parts
-from tconv.report import described, plain
+from tconv.report import before, described, plain
 
 if TYPE_CHECKING:
     from tconv.fold import Planned
@@ -53,10 +53,9 @@ def _tensor(tensor: Tensor) -> dict[str, Any]:
     spec, source = tensor.spec, tensor.source
     after = {"name": spec.name, "after": described(spec), "same_as": spec.alias_of}
     if isinstance(source, Parts):
-        return after | {"parts": list(map(_made_of, source.parts))}
+        return after | {"parts": list(map(_made_of, explain.leaves(tensor)))}
     return after | _made_of(tensor)
 
 
 def _made_of(tensor: Tensor) -> dict[str, Any]:
-    source = tensor.source
-    return {"source": str(source.path), "before": {"dtype": str(source.dtype), "shape": source.shape}}
+    return {"source": str(tensor.source.path), "before": before(tensor)}

@@ -45,8 +45,8 @@ class ResizeTo(Resizing):
         return replace(spec, shape=(*spec.shape[: self.axis], self.height, self.width, *channels))
 
     @property
-    def averages(self) -> bool:
-        return self.method != "nearest"
+    def smooth(self) -> bool:
+        return self.method in ("bilinear", "bicubic", "lanczos")
 
     def of(self, raster: Raster) -> ResizeTo:
         if raster.box != (0, 0, *raster.source.shape[:2]):

@@ -152,3 +152,30 @@ def test_the_plan_says_whether_the_memory_is_enough_and_the_run_whether_it_was(t
     assert tconv(*command, "--max-memory", "720000").err == ""
     ran = tconv(*command, "--max-memory", "719999")
     assert (ran.code, ran.err) == (0, "x.npy: x: took 720,000 bytes at once, more than --max-memory 719,999\n")
+
+
+def test_what_is_decoded_smaller_is_told_with_its_factor(tconv: Tconv) -> None:
+    Path("photos").mkdir()
+    for name, size in (("a.jpg", (400, 300)), ("b.jpg", (90, 60)), ("c.png", (400, 300))):
+        Image.fromarray(np.zeros((size[1], size[0], 3), np.uint8)).save(Path("photos", name))
+    command = ("photos", "--resize", "20x20", "-o", "x.npy")
+    rows = [line.split() for line in tconv(*command, "--fast", "-n").out.splitlines() if line.startswith("      [")]
+    assert rows == [
+        ["[0]", "photos/a.jpg", "uint8", "300x400x3", "at", "1/4"],
+        ["[1]", "photos/b.jpg", "uint8", "60x90x3"],
+        ["[2]", "photos/c.png", "uint8", "300x400x3"],
+    ]
+    assert "1/4" not in tconv(*command, "-n").out
+    (file,) = json.loads(tconv(*command, "--fast", "--print", "json").out)["files"]
+    assert [p["before"].get("shrink") for p in file["tensors"][0]["parts"]] == [4, None, None]
+    assert tconv(*command, "--fast", "--report", "r.json").err == ""
+    (output,) = json.loads(Path("r.json").read_text(encoding="utf8"))["outputs"]
+    assert [p["before"].get("shrink") for p in output["tensors"][0]["parts"]] == [4, None, None]
+
+
+def test_fast_of_which_nothing_comes_is_told(tconv: Tconv) -> None:
+    Image.fromarray(np.zeros((300, 400, 3), np.uint8)).save("a.jpg")
+    said = "nothing comes of --fast: a resize has to come first, and make a JPEG a quarter of its size or less\n"
+    for options in (("--resize", "200"), ("--resize", "20x20"), ()):
+        told = tconv("a.jpg", *options, "--fast", "-o", "x.npy", "-f").err
+        assert told == ("" if "20x20" in options else said)

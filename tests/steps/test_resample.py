@@ -52,6 +52,34 @@ def test_eight_bits_are_pillows_in_every_channel(
         np.testing.assert_array_equal(y, pillow(x, "RGB", high, wide, method))
 
 
+@given(sides, sides, sides, sides, methods, st.booleans(), seeds)
+def test_rgb_by_way_of_opencv_is_pillows(
+    height: int, width: int, high: int, wide: int, method: str, padded: bool, seed: int
+) -> None:
+    x = np.random.default_rng(seed).integers(0, 256, (height, width, 4), dtype=np.uint8)
+    y = resample.rgb(x if padded else x[..., :3].copy(), high, wide, method, None)
+    np.testing.assert_array_equal(y, pillow(x[..., :3], "RGB", high, wide, method))
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("shape", [(20, 30), (150, 200)])
+def test_a_part_of_a_picture_may_become_the_picture(shape: tuple[int, int], channels: int) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (*shape, channels), dtype=np.uint8)
+    top, left, bottom, right = box = (1.5, 0.25, shape[0] - 0.5, shape[1] - 2.75)
+    y = resample.picture(x, 9, 11, "bilinear", False, (0, 255), box)
+    for channel in range(channels):
+        image = Image.fromarray(np.ascontiguousarray(x[..., channel]))
+        want = np.asarray(image.resize((11, 9), Image.Resampling.BILINEAR, (left, top, right, bottom)))
+        np.testing.assert_array_equal(y[..., channel], want)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_pictures_of_a_usual_size_are_pillows(method: str) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (333, 500, 3), dtype=np.uint8)
+    for high, wide in ((224, 224), (500, 333), (333, 700)):
+        np.testing.assert_array_equal(picture(x, high, wide, method), pillow(x, "RGB", high, wide, method))
+
+
 @given(sides, sides, sides, sides, methods, st.sampled_from([(2, "LA"), (4, "RGBA")]), seeds)
 def test_eight_bits_with_opacity_are_pillows(
     height: int, width: int, high: int, wide: int, method: str, kind: tuple[int, str], seed: int

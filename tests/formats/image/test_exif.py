@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tconv.formats.image.exif import orientation, place, turn
+from tconv.formats.image.exif import orientation, place, turn, turn_box
 from tests.formats.image.made import oriented
 
 if TYPE_CHECKING:
@@ -103,3 +103,19 @@ def test_placing_is_turning(value: int, dtype: type, shape: tuple[int, ...]) -> 
         out = np.zeros_like(want)
         place(source, value, out)
         assert np.array_equal(out, want)
+
+
+@pytest.mark.parametrize("value", range(1, 9))
+def test_a_box_goes_where_its_pixels_go(value: int) -> None:
+    x = np.zeros((5, 7, 3), np.uint8)
+    x[1:3, 2:6] = 1
+    turned = turn(x, value)[..., 0]
+    top, left, bottom, right = turn_box((1, 2, 3, 6), 5, 7, value)
+    want = np.zeros_like(turned)
+    want[int(top) : int(bottom), int(left) : int(right)] = 1
+    np.testing.assert_array_equal(turned, want)
+
+
+def test_a_box_may_end_within_a_pixel() -> None:
+    assert turn_box((0, 0, 4.5, 6.25), 5, 7, 3) == (0.5, 0.75, 5, 7)
+    assert turn_box((0, 0, 4.5, 6.25), 5, 7, 6) == (0, 0.5, 6.25, 5)
