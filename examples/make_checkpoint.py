@@ -1,4 +1,4 @@
-"""Makes tiny.pt, wrapped.pt and hot.pt, checkpoints as PyTorch writes them, for the examples. It needs torch.
+"""Makes tiny.pt, wrapped.pt, tied.pt and hot.pt, checkpoints as PyTorch writes them, for the examples. It needs torch.
 
 python examples/make_checkpoint.py [FOLDER]
 """
@@ -33,6 +33,14 @@ def wrapped(path: Path) -> None:
     torch.save({"epoch": 7, "accuracy": 0.96875, "model": model.state_dict()}, path)
 
 
+def tied(path: Path) -> None:
+    """A language model whose last layer is its first, as in GPT-2."""
+    torch.manual_seed(0)
+    model = nn.ModuleDict({"embed": nn.Embedding(64, 16), "head": nn.Linear(16, 64, bias=False)})
+    model["head"].weight = model["embed"].weight
+    torch.save(model.state_dict(), path)
+
+
 def hot(path: Path) -> None:
     """A model with one weight that half precision has no number for."""
     torch.manual_seed(0)
@@ -45,6 +53,7 @@ def hot(path: Path) -> None:
 def main(folder: Path) -> None:
     tiny(folder / "tiny.pt")
     wrapped(folder / "wrapped.pt")
+    tied(folder / "tied.pt")
     hot(folder / "hot.pt")
 
 

@@ -23,10 +23,11 @@ class CastKey(NamedTuple):
 
 
 class RangeKey(NamedTuple):
-    """One statement of the user: that the values, of that dtype, lie in the range."""
+    """One statement of the user, or of a step: that the values, of that dtype, lie in the range."""
 
     dtype: DType
     range: tuple[float, float]
+    step: str = ""
 
 
 @dataclass

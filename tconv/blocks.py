@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -14,15 +14,18 @@ from tconv.fuse import Run, compile_run
 from tconv.fuse.segments import Segment
 from tconv.ops import Op, Whole
 from tconv.scratch import buffer
+from tconv.tensor import Spec
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
-    from tconv.tensor import Source, Tensor
+    from tconv.tensor import Source
+
+Stages: TypeAlias = tuple[Run | Whole, ...]  # what is done to a block, one after the other
 
 
 @lru_cache(maxsize=1024)
-def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tuple[Run | Whole, ...]:
+def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> Stages:
     """Runs of elementwise operations and permutations, and what stands between them.
 
     Cached, since the thousands of images of one job share one chain.
@@ -46,7 +49,7 @@ def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> tup
     return _numbered(stages)
 
 
-def _numbered(stages: list[Run | Whole]) -> tuple[Run | Whole, ...]:
+def _numbered(stages: list[Run | Whole]) -> Stages:
     """The same with equal roundings told apart, so that each has an account of its own."""
     seen = Counter[Segment]()
     made = list[Run | Whole]()
@@ -67,9 +70,9 @@ def below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:
     return None if any(op is None for op in lowered) else tuple(op for op in lowered if op is not None)
 
 
-def apply(tensor: Tensor, x: Array, out: Array, detail: bool) -> Account:
-    """All operations of ``tensor`` on one block."""
-    stages, lost = stages_of(tensor.ops, tensor.source.dtype, x.ndim, detail), Account()
+def apply(stages: Stages, x: Array, out: Array) -> Account:
+    """All operations on one block."""
+    lost = Account()
     if not stages:
         np.copyto(out, x.reshape(-1))
     for n, stage in enumerate(stages):
@@ -100,15 +103,16 @@ def read_into(source: Source, lo: int, hi: int, out: Array) -> Array:
     return out
 
 
-def block_cost(tensor: Tensor, shape: tuple[int, ...]) -> int:
-    """Bytes of memory that making a block of ``shape`` takes at its worst moment: what goes into and what comes out of
-    the hungriest operation, beside the block as it was read.
+def block_cost(stages: Stages, dtype: DType, shape: tuple[int, ...]) -> int:
+    """Bytes of memory that making a block of ``shape``, read as ``dtype``, takes at its worst: what goes into and
+    what comes out of the hungriest stage, beside the block as it was read.
     """
-    spec = replace(tensor.spec, dtype=tensor.source.dtype, shape=shape, axes=None)
+    spec = Spec("", dtype, shape)
     read = before = worst = spec.nbytes
-    for op in tensor.ops:
-        extra = op.scratch(spec) if isinstance(op, Whole) else 0
-        spec = op.spec(spec)
-        worst = max(worst, before + spec.nbytes + extra)
-        before = spec.nbytes
+    for stage in stages:
+        extra = stage.scratch(spec)
+        spec = stage.spec(spec)
+        after = spec.nbytes
+        worst = max(worst, before + after + extra)
+        before = after
     return read + worst

@@ -4,38 +4,40 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tconv.account import Account
-from tconv.blocks import apply, below, block_cost, read_block, read_into, stages_of
+from tconv.blocks import Stages, apply, below, block_cost, read_block, read_into, stages_of
 from tconv.fuse import Run
-from tconv.ops import Elementwise, Op, Permute, Whole
+from tconv.ops import Elementwise, Op, Permute, Resizing, Whole
 from tconv.parts import Parts
 from tconv.scratch import buffer
-from tconv.tensor import Permutable, Sequential
+from tconv.tensor import Permutable, Scalable, Sequential, Tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tconv.ops import Array
-    from tconv.tensor import Source, Tensor
+    from tconv.tensor import Raster, Source
 
 PIECE = 1 << 20  # elements made in one go where a tensor can be cut: a few MB, however large the tensor is
 LARGE = 1 << 25  # bytes of a row or a tensor beyond which axes are reordered as it is read, and of a piece in that case
 
 
-@dataclass(frozen=True)
-class Piece:
-    """Elements [lo, hi) of the result. ``path``: the file they come from; ``cost``: bytes of memory to make them."""
+class Piece(NamedTuple):
+    """Elements [lo, hi) of the result. ``path``: the file they come from; ``cost``: bytes of memory to make them.
+    ``of``: of a stack, how to make the part, and the piece of it that this is.
+    """
 
     lo: int
     hi: int
     path: Path
     cost: int
+    of: tuple[Program, Piece] | None = None
 
 
 class Program(ABC):
@@ -54,15 +56,26 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
     source, ops = tensor.source, tensor.ops
     if isinstance(source, Parts):
         lowered = below(ops)
-        return _Whole(tensor, detail) if lowered is None else _Parts(source, lowered, detail)
+        return _Gathered(tensor, detail) if lowered is None else _Parts(source, lowered, detail)
     stages = stages_of(ops, source.dtype, len(source.shape), detail)
     if source.seekable and all(isinstance(s, Run) and s.perm is None for s in stages):
         return _Flat(tensor, stages)
+    if (raster := raster_of(tensor)) is not None:
+        resize: Any = ops[0]
+        return _Whole(Tensor(tensor.spec, raster.source, ops), (resize.of(raster), *stages[1:]))
     rows = source.seekable and len(source.shape) > 1 and below(ops) is not None
     block = source.dtype.nbytes(prod(source.shape[1 if rows else 0 :]))
     if block > LARGE and (turned := _turned(tensor)) is not None:
         return program(turned, detail)
-    return _Rows(tensor, detail) if rows else _Whole(tensor, detail)
+    return _Rows(tensor, stages) if rows else _Whole(tensor, stages)
+
+
+def raster_of(tensor: Tensor) -> Raster | None:
+    """How its picture is decoded for the resize that comes first; None if none does, or none of the kind."""
+    first = tensor.ops[0] if tensor.ops else None
+    if not isinstance(first, Resizing) or first.axis or not first.averages or not isinstance(tensor.source, Scalable):
+        return None
+    return tensor.source.raster(first.height, first.width)
 
 
 def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:
@@ -77,8 +90,8 @@ def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:
 class _Flat(Program):
     """Elementwise on a file that can be read anywhere: any range of elements by itself."""
 
-    def __init__(self, tensor: Tensor, stages: tuple[Any, ...]) -> None:
-        self._tensor, self._runs = tensor, stages
+    def __init__(self, tensor: Tensor, runs: tuple[Any, ...]) -> None:
+        self._tensor, self._runs = tensor, runs
 
     def pieces(self) -> Iterator[Piece]:
         size, source = self._tensor.spec.size, self._tensor.source
@@ -111,20 +124,19 @@ class _Flat(Program):
 class _Rows(Program):
     """Slices along axis 0, each by itself."""
 
-    def __init__(self, tensor: Tensor, detail: bool) -> None:
-        self._tensor, self._detail = tensor, detail
+    def __init__(self, tensor: Tensor, stages: Stages) -> None:
+        self._tensor, self._stages = tensor, stages
         self._in = prod(tensor.source.shape[1:])
         self._out = prod(tensor.spec.shape[1:])
 
     def pieces(self) -> Iterator[Piece]:
-        tensor = self._tensor
-        rows = tensor.spec.shape[0]
+        source, rows = self._tensor.source, self._tensor.spec.shape[0]
         step = max(1, PIECE // max(self._in, self._out, 1))
         for lo in range(0, rows, step):
             count = min(rows, lo + step) - lo
-            cost = block_cost(tensor, (count, *tensor.source.shape[1:]))
-            cost += _overtaken(tensor.source) * tensor.source.dtype.nbytes(count * self._in)
-            yield Piece(lo * self._out, (lo + count) * self._out, tensor.source.path, cost)
+            cost = block_cost(self._stages, source.dtype, (count, *source.shape[1:]))
+            cost += _overtaken(source) * source.dtype.nbytes(count * self._in)
+            yield Piece(lo * self._out, (lo + count) * self._out, source.path, cost)
 
     def make(self, piece: Piece, out: Array) -> Account:
         if not self._out:
@@ -132,28 +144,41 @@ class _Rows(Program):
         source = self._tensor.source
         lo, hi = piece.lo // self._out, piece.hi // self._out
         block = read_block(source, lo * self._in, hi * self._in, (hi - lo, *source.shape[1:]))
-        return apply(self._tensor, block, out, self._detail)
+        return apply(self._stages, block, out)
 
 
 class _Whole(Program):
     """All of it in one go: what decodes whole, or mixes what lies far apart."""
 
-    def __init__(self, tensor: Tensor, detail: bool) -> None:
-        self._tensor, self._detail = tensor, detail
+    def __init__(self, tensor: Tensor, stages: Stages) -> None:
+        self._tensor, self._stages = tensor, stages
 
     def pieces(self) -> Iterator[Piece]:
         source = self._tensor.source
-        yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._tensor, source.shape))
+        yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._stages, source.dtype, source.shape))
 
     def make(self, piece: Piece, out: Array) -> Account:
         source = self._tensor.source
-        if isinstance(source, Parts):
-            plain = replace(self._tensor.spec, dtype=source.dtype, shape=source.shape)
-            x, lost = evaluate(replace(self._tensor, ops=(), spec=plain), self._detail)
-            lost += apply(self._tensor, x, out, self._detail)
-            return lost
-        block = read_block(source, 0, prod(source.shape), source.shape)
-        return apply(self._tensor, block, out, self._detail)
+        return apply(self._stages, read_block(source, 0, prod(source.shape), source.shape), out)
+
+
+class _Gathered(Program):
+    """A stack made as a whole, for operations that mix its parts."""
+
+    def __init__(self, tensor: Tensor, detail: bool) -> None:
+        self._tensor, self._detail = tensor, detail
+        self._stages = stages_of(tensor.ops, tensor.source.dtype, len(tensor.source.shape), detail)
+
+    def pieces(self) -> Iterator[Piece]:
+        source = self._tensor.source
+        yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._stages, source.dtype, source.shape))
+
+    def make(self, piece: Piece, out: Array) -> Account:
+        source = self._tensor.source
+        plain = replace(self._tensor.spec, dtype=source.dtype, shape=source.shape)
+        x, lost = evaluate(replace(self._tensor, ops=(), spec=plain), self._detail)
+        lost += apply(self._stages, x, out)
+        return lost
 
 
 class _Parts(Program):
@@ -172,15 +197,14 @@ class _Parts(Program):
     def pieces(self) -> Iterator[Piece]:
         for n in range(len(self._source.parts)):
             at = n * self._stride
-            for piece in program(self._part(n), self._detail).pieces():
-                yield replace(piece, lo=at + piece.lo, hi=at + piece.hi)
+            made = program(self._part(n), self._detail)
+            for piece in made.pieces():
+                yield Piece(at + piece.lo, at + piece.hi, piece.path, piece.cost, (made, piece))
 
     def make(self, piece: Piece, out: Array) -> Account:
-        if not self._stride:
-            return Account()
-        n = piece.lo // self._stride
-        at = n * self._stride
-        return program(self._part(n), self._detail).make(replace(piece, lo=piece.lo - at, hi=piece.hi - at), out)
+        assert piece.of is not None
+        made, inner = piece.of
+        return made.make(inner, out)
 
 
 def _turned(tensor: Tensor) -> Tensor | None:

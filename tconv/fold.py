@@ -1,4 +1,4 @@
-"""From the headers of inputs through every step to planned files: selected, merged, declared, folded."""
+"""The streams of inputs through every step to planned files."""
 
 from __future__ import annotations
 
@@ -6,49 +6,39 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tconv import registry, selection, sharding, targets
-from tconv.errors import TconvError, TconvErrors, raise_all
+from tconv import batches, beside, intake, registry, selection, sharding, targets, tying, walk
+from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
+from tconv.labels import Labelling
+from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise
-from tconv.request import Progress, Request
+from tconv.request import Request
 from tconv.targets import Target
-from tconv.tensor import Extra, Scan, Step, Stream, Tensor, Writer
+from tconv.tensor import Scan, Spec, Step, Stream, Writer
 
 
 @dataclass(frozen=True)
 class Planned:
-    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset."""
+    """One file of the plan: where it goes, what it is made of, and the writer that has fixed every offset.
+
+    ``traces``: of some tensors, each of another dtype, the specs as read and after every step.
+    """
 
     path: Path
     target: Target
     stream: Stream
     writer: Writer
+    traces: tuple[tuple[Spec, ...], ...] = ()
 
     def sources(self) -> Iterator[Path]:
-        """The files that it is made of: its inputs, and of a sharded one the shards that its tensors are in."""
+        """The files that it is made of: its inputs, the shards that its tensors are in, the file of its labels."""
         for one in self.target.inputs:
             yield one.path
             if one.format.name == "index":
                 shards = (tensor.spec.attrs.get("shard") for tensor in self.stream.tensors)
                 yield from (one.path.with_name(shard) for shard in dict.fromkeys(shards) if shard)
-
-
-def read_all(
-    inputs: Sequence[Input], request: Request, progress: Progress
-) -> tuple[dict[Path, Stream], list[TconvError]]:
-    """The headers of every input, and what is wrong with those that cannot be read."""
-    streams: dict[Path, Stream] = {}
-    failures: list[TconvError] = []
-    progress.begin("reading headers", len(inputs), "files")
-    for one in inputs:
-        try:
-            streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
-        except TconvError as problem:
-            failures.append(problem.at(file=one.path))
-        except OSError as problem:
-            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
-        progress.advance(1)
-    return streams, failures
+        made_of = [t.source.path for t in self.stream.tensors if isinstance(t.source, ArraySource)]
+        yield from (path for path in made_of if path.is_file())
 
 
 def plan_all(
@@ -57,57 +47,99 @@ def plan_all(
     streams: dict[Path, Stream],
     steps: Sequence[Step],
     scan: Scan | None,
-) -> list[Planned]:
+    labelling: Labelling | None,
+    *,
+    blame: bool,
+) -> tuple[list[Planned], dict[Path, TconvError]]:
+    """The files of all targets, and, if there is to be ``blame``, the inputs without which the others could be made.
+
+    Raises ``TconvError`` for everything else that is refused, all of it together. A target of which the patterns leave
+    nothing is left out, if any other is there.
+    """
     files: list[Planned] = []
-    problems: list[TconvError] = []
-    remedies: list[str] = []
+    problems = Problems()
+    refused: dict[Path, TconvError] = {}
+    empty: list[TconvError] = []
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
-            files += _plan_target(request, target, streams, steps, scan)
-        except TconvErrors as several:
-            problems += several.at(file=alone).problems
-            remedies.append(several.remedy)
+            files += _plan_target(request, target, streams, steps, scan, labelling)
+        except selection.NothingLeft as nothing:
+            empty.append(nothing.at(file=alone))
         except TconvError as problem:
-            problems.append(problem.at(file=alone))
-    raise_all(problems, remedy="; ".join(dict.fromkeys(filter(None, remedies))))
-    return files
+            problem.at(file=alone)
+            if blame and (blamed := _blamed(problem, target)):
+                refused |= blamed
+            else:
+                problems.add(problem)
+    problems.raise_all()
+    raise_all(empty if not (files or refused) else [])
+    return files, refused
+
+
+def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
+    """The inputs without which the target could be made; none if it is nobody's fault, or that of the command.
+
+    Pictures of unequal shapes, say, do not go into one array: no one of them is bad for that.
+    """
+    each = problem.each()
+    if any(isinstance(one, UsageError) for one in each):
+        return {}
+    if len(target.inputs) == 1:
+        return {target.inputs[0].path: problem}
+    inputs = {one.path for one in target.inputs}
+    if not all(one.by_itself and Path(one.file) in inputs for one in each):
+        return {}
+    return {Path(one.file): one for one in reversed(each)}
 
 
 def _plan_target(
-    request: Request, target: Target, streams: dict[Path, Stream], steps: Sequence[Step], scan: Scan | None
+    request: Request,
+    target: Target,
+    streams: dict[Path, Stream],
+    steps: Sequence[Step],
+    scan: Scan | None,
+    labelling: Labelling | None,
 ) -> list[Planned]:
-    """The stream of one target through every step, and the file (or, split, the files) that it fills."""
+    """The stream of one target through every step, and the file (or, split, the files) that it fills.
+
+    Labels come after the steps, which never see them, and of each file by what is in it.
+    """
     kind = registry.writer(target.format)
-    stream = _merge([(i, _select(request, streams[i.path], target)) for i in target.inputs])
-    stream = _declared_by(request, stream)
+    stream = intake.merge([(i, intake.select(request, streams[i.path], target)) for i in target.inputs])
+    stream = intake.declared_by(request, stream)
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
-    for step in steps:
-        stream = apply_step(_called(step, stem), stream, scan)
-    stream = selection.unshare(_without_idle_promises(_rounding(stream, request)))
-    selection.refuse_doubles(stream)
+    traces = walk.Traces(stream)
+    made = walk.chained(request, [walk.called(step, stem) for step in steps], stream, scan, traces.follow)
+    owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
-        Planned(path, target, part, kind([t.spec for t in part.tensors], part.extra))
-        for path, part in _parts(request, target, stream)
+        Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
+        for own, whole in zip(owners, made, strict=True)
+        for path, part in _labelled(
+            labelling, _parts(request, own, _finished(_rounding(whole, request), own, tie=request.tie))
+        )
     ]
+
+
+def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]]) -> Iterator[tuple[Path, Stream]]:
+    for path, part in parts:
+        yield path, labelling.beside(part) if labelling else part
 
 
 def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
-    stream = _declared_by(request, _merge([(one, streams[one.path]) for one in inputs]))
-    for step in steps:
-        stream = apply_step(step, stream, None)
-    return _without_idle_promises(stream)
+    stream = intake.declared_by(request, intake.merge([(one, streams[one.path]) for one in inputs]))
+    (made,) = walk.chained(request, steps, stream, None, lambda _: None)
+    return _without_idle_promises(made)
 
 
-def _declared_by(request: Request, stream: Stream) -> Stream:
-    """The tensors that were asked for, with what the user says of them."""
-    stream = selection.matching(stream, request.only, request.skip)
-    raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
-    if not stream.tensors:
-        raise TconvError("there is no tensor in it")
-    return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
+def _finished(stream: Stream, target: Target, *, tie: bool) -> Stream:
+    """What is left to be done when the chain is through."""
+    stream = selection.unshare(_without_idle_promises(stream))
+    stream = _with_tensors_beside(stream, target)
+    selection.refuse_doubles(stream)
+    return tying.settle(stream, target, wanted=tie)
 
 
 def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[Path, Stream]]:
@@ -117,77 +149,10 @@ def _parts(request: Request, target: Target, stream: Stream) -> Iterator[tuple[P
             yield target.path / name, shard
     elif target.split:
         for tensor in stream.tensors:
-            alone = Stream((tensor,), replace(stream.extra, tree=None), stream.notes)
+            alone = Stream((tensor,), replace(stream.extra, tree=None, texts={}), stream.notes)
             yield targets.below(target, tensor.spec.name), alone
     else:
         yield target.path, stream
-
-
-def _called(step: Step, name: str) -> Step:
-    """A stack that has no name of its own is called like the file it goes to."""
-    if getattr(step, "into", None) != "stack":
-        return step
-    changed: Step = replace(step, into=name)  # type: ignore[type-var]  # every step is a dataclass
-    return changed
-
-
-def apply_step(step: Step, stream: Stream, scan: Scan | None) -> Stream:
-    """One step, settled by the values if there is a ``scan``; its refusals name it."""
-    try:
-        if not step.needs_scan or scan is None:
-            return step.apply(stream)
-        fitted, notes = step.fit(stream, scan)
-        made = fitted.apply(stream)
-        return made.with_tensors(made.tensors, *notes)
-    except TconvError as problem:
-        raise problem.at(step=str(step)) from None
-
-
-def _select(request: Request, stream: Stream, target: Target) -> Stream:
-    """What of one input goes on."""
-    if request.select:
-        stream = selection.select(stream, request.select)
-    flat = target.split or target.sharded or not registry.writer(target.format).holds_tree
-    if flat and not request.all and stream.extra.kind == "weights":
-        stream = selection.only_model(stream)
-    return selection.strip_prefixes(stream, request.strip_prefix)
-
-
-def _merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
-    """Several inputs for one file become one stream; their tensors are kept, their containers are not."""
-    if len(parts) == 1:
-        return parts[0][1]
-    tensors = tuple(t for _, stream in parts for t in stream.tensors)
-    notes = tuple(n for _, stream in parts for n in stream.notes)
-    others = tuple(o for _, stream in parts for o in stream.others)
-    kinds = {stream.extra.kind: one.path for one, stream in parts}
-    if len(kinds) > 1:
-        raise TconvError(
-            f"{kinds['weights']} holds weights and {kinds['data']} data, of which different things are converted",
-            remedy="convert each into a file of its own",
-        )
-    return Stream(tensors, Extra(parts[0][1].extra.kind), notes, others)
-
-
-def _declare(stream: Stream, request: Request) -> Stream:
-    """What the user says of the values that no header told: their range, and the axes of arrays."""
-    if request.range is None and request.input_layout is None:
-        return stream
-    return stream.with_tensors([_declared(t, request) for t in stream.tensors])
-
-
-def _declared(tensor: Tensor, request: Request) -> Tensor:
-    spec, layout = tensor.spec, (request.input_layout or "").upper()
-    if layout and len(layout) != len(spec.shape):
-        raise TconvError(
-            f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}",
-            tensor=spec.name,
-            file=tensor.source.path,
-        )
-    tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
-    if request.range is None or spec.dtype.kind == "complex":
-        return tensor
-    return tensor.then(Promise(range=request.range))
 
 
 def _rounding(stream: Stream, request: Request) -> Stream:
@@ -201,7 +166,8 @@ def _rounding(stream: Stream, request: Request) -> Stream:
             return replace(op, on_overflow=str(policy))
         return op
 
-    return stream.with_tensors([replace(t, ops=tuple(map(told, t.ops))) for t in stream.tensors])
+    once = {ops: tuple(map(told, ops)) for ops in {t.ops for t in stream.tensors}}  # what is alike shares operations
+    return stream.with_tensors([replace(t, ops=once[t.ops]) for t in stream.tensors])
 
 
 def _without_idle_promises(stream: Stream) -> Stream:
@@ -216,17 +182,21 @@ def _without_idle_promises(stream: Stream) -> Stream:
     return stream.with_tensors(plain)
 
 
-def left_out(file: Planned) -> list[str]:
+def _with_tensors_beside(stream: Stream, target: Target) -> Stream:
+    """What steps tell of pictures goes with them, where there is a place for it."""
+    if target.split or not registry.writer(target.format).single:
+        return beside.with_tensors_beside(stream)
+    suffix = target.format.suffixes[0]
+    notes = [
+        f"{name}: left out, as {suffix} holds one array; .npz or .safetensors hold both"
+        for name in beside.names_beside(stream)
+    ]
+    return stream.with_tensors(stream.tensors, *notes)
+
+
+def told(file: Planned) -> list[str]:
+    """What the user should hear of a file: what it cannot hold, and what its writer says."""
+    notes = list(file.writer.notes)
     if not file.writer.left_out:
-        return []
-    return [f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]
-
-
-def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:
-    """What everything is called that --only and --skip choose from."""
-    names: list[str] = []
-    for target in chosen:
-        for one in target.inputs:
-            stream = _select(request, streams[one.path], target)
-            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others]
-    return names
+        return notes
+    return [*notes, f"{file.target.shown}: left out, as the format cannot hold it: {', '.join(file.writer.left_out)}"]

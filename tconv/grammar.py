@@ -1,4 +1,4 @@
-"""The text of a chain, ``resize(224x192) | scale | normalize(mean=[0.5], std=[0.5])``: tokens, calls, positions."""
+"""The text of a chain, ``resize(224x192) | scale | match('*.w': cast(half))``: tokens, calls, positions."""
 
 from __future__ import annotations
 
@@ -12,26 +12,39 @@ from tconv.errors import UsageError
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
-    | (?P<string>'[^']*'|"[^"]*")
+    | (?P<string>'(?:[^']|'')*'|"(?:[^"]|"")*")
     | (?P<word>[\w.*/~-]+)
-    | (?P<mark>[()\[\],=|])
+    | (?P<mark>[()\[\],=|:])
     )""",
     re.VERBOSE,
 )
 MAX_DIGITS = 400  # more than the largest float64 has, and less than Python reads as an integer
-MAX_DEPTH = 10  # no parameter is a list of lists of …
+MAX_DEPTH = 10  # no parameter is a list of lists of …, no rule has rules within rules within …
 _EXAMPLE = "for example resize(224) | scale | cast(float16)"
 _CONSTANTS = {"none": None, "null": None, "true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class Call:
-    """A step as written: its name, its literal arguments, its text."""
+    """A step as written: its name, its literal arguments (or rules, each a ``Case``), its text.
+
+    ``start`` and ``places`` are positions, from 0: of its name, and of each argument, by its number or name.
+    """
 
     name: str
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = field(default_factory=dict)
     text: str = ""
+    start: int = field(default=0, compare=False)
+    places: Mapping[int | str, int] = field(default_factory=dict, compare=False)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A rule among the arguments of a step, ``value: step | step``; nothing is done in ``value: []``."""
+
+    value: Any
+    calls: tuple[Call, ...]
 
 
 @dataclass(frozen=True)
@@ -47,8 +60,13 @@ def literal(text: str) -> str:
     match = _TOKEN.match(text)
     if match and match.lastgroup in ("number", "word") and match[0] == match[match.lastgroup] == text:
         return text if text.lower() not in _CONSTANTS else f"'{text}'"
-    quote = '"' if "'" in text else "'"
-    return f"{quote}{text}{quote}"
+    return quoted(text)
+
+
+def quoted(text: str, usual: str = "'") -> str:
+    """``text`` in quotes, the ``usual`` ones unless it holds such itself; doubled are those that it holds."""
+    quote = usual if usual not in text else {"'": '"', '"': "'"}[usual]
+    return f"{quote}{text.replace(quote, 2 * quote)}{quote}"
 
 
 def parse_chain(text: str) -> list[Call]:
@@ -61,6 +79,7 @@ class _Parser:
         self._text = text
         self._tokens = list(self._scan())
         self._at = 0
+        self._depth = 0  # rules within rules
 
     def _scan(self) -> Iterator[_Token]:
         at, end = 0, len(self._text.rstrip())
@@ -68,7 +87,7 @@ class _Parser:
             match = _TOKEN.match(self._text, at)
             if match is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                raise self._error("a name, a value or one of ( ) [ ] , = |", start)
+                raise self._error("a name, a value or one of ( ) [ ] , = : |", start)
             kind = str(match.lastgroup)
             yield _Token(kind, match.group(kind), match.start(kind), match.end())
             at = match.end()
@@ -77,7 +96,9 @@ class _Parser:
     def _error(self, expected: str, at: int, remedy: str = _EXAMPLE) -> UsageError:
         there = self._text[at : at + 12].strip()
         found = f"{there!r}" if there else "the end"
-        return UsageError(f"{self._text!r}: expected {expected} at position {at + 1}, found {found}", remedy=remedy)
+        problem = UsageError(f"{self._text!r}: expected {expected} at position {at + 1}, found {found}", remedy=remedy)
+        problem.position = at
+        return problem
 
     @property
     def _next(self) -> _Token:
@@ -95,10 +116,14 @@ class _Parser:
         if not self._take(mark):
             raise self._error(repr(mark), self._next.start)
 
-    def chain(self) -> list[Call]:
+    def _calls(self) -> list[Call]:
         calls = [self._call()]
         while self._take("|"):
             calls.append(self._call())
+        return calls
+
+    def chain(self) -> list[Call]:
+        calls = self._calls()
         if self._next.kind != "end":
             raise self._error("'|' or the end", self._next.start, self._unlinked(calls[-1]))
         return calls
@@ -121,16 +146,17 @@ class _Parser:
         self._at += 1
         args: list[Any] = []
         kwargs: dict[str, Any] = {}
+        places: dict[int | str, int] = {}
         if self._take("("):
             while not self._take(")"):
-                self._argument(args, kwargs)
+                self._argument(args, kwargs, places)
                 if not self._take(","):
                     self._need(")")
                     break
         end = self._tokens[self._at - 1].end
-        return Call(token.text, tuple(args), kwargs, self._text[token.start : end])
+        return Call(token.text, tuple(args), kwargs, self._text[token.start : end], token.start, places)
 
-    def _argument(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+    def _argument(self, args: list[Any], kwargs: dict[str, Any], places: dict[int | str, int]) -> None:
         token = self._next
         after = self._tokens[min(self._at + 1, len(self._tokens) - 1)]
         if token.kind == "word" and after.kind == "mark" and after.text == "=":
@@ -138,10 +164,25 @@ class _Parser:
             if token.text in kwargs:
                 raise self._error("each parameter once", token.start)
             kwargs[token.text] = self._value()
+            places[token.text] = token.start
         elif kwargs:
             raise self._error("name=value (plain values come first)", token.start)
         else:
-            args.append(self._value())
+            places[len(args)] = token.start
+            value = self._value()
+            args.append(Case(value, self._case()) if self._take(":") else value)
+
+    def _case(self) -> tuple[Call, ...]:
+        """What is done where a rule holds."""
+        if self._depth == MAX_DEPTH:
+            raise self._error("fewer rules in each other", self._next.start)
+        if self._take("["):
+            self._need("]")
+            return ()
+        self._depth += 1
+        calls = tuple(self._calls())
+        self._depth -= 1
+        return calls
 
     def _value(self, depth: int = 0) -> Any:
         token = self._next
@@ -164,5 +205,6 @@ class _Parser:
                 raise self._error(f"a number of at most {MAX_DIGITS} digits", token.start)
             return int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else float(token.text)
         if token.kind == "string":
-            return token.text[1:-1]
+            quote = token.text[0]
+            return token.text[1:-1].replace(2 * quote, quote)
         return _CONSTANTS.get(token.text.lower(), token.text)

@@ -19,6 +19,7 @@ _PACKED = {
     b"7z\xbc\xaf\x27\x1c": ("7-Zip", "7z x"),
     b"Rar!\x1a\x07": ("RAR", "unrar x"),
 }
+_TAR = slice(257, 262)  # where an archive says "ustar"
 
 
 def recognize(head: bytes, claims: bool) -> TconvError | None:
@@ -30,6 +31,11 @@ def recognize(head: bytes, claims: bool) -> TconvError | None:
     for magic, (name, command) in _PACKED.items():
         if head.startswith(magic):
             return TconvError(f"is packed by {name}", remedy=f"unpack it first: {command}")
+    if head[_TAR] == b"ustar":
+        return TconvError(
+            "a tar archive",
+            remedy="unpack it first: tar -xf; what PyTorch before 0.1.10 saved, load with PyTorch and save again",
+        )
     if head and not head.strip(b"\0"):
         return TconvError("begins with nothing but zeros, as an unfinished download does", remedy="download it again")
     text = _text(head)

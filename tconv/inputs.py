@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,8 +45,8 @@ class Found:
     ignored: tuple[Path, ...] = ()
 
 
-def find(words: Sequence[str], *, every: bool = False) -> Found:
-    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder.
+def find(words: Sequence[str], *, every: bool = False, apart: Path | None = None) -> Found:
+    """Every file that ``words`` name; ``every`` takes files of all kinds from a folder, but never the file ``apart``.
 
     Raises ``TconvError`` for a word that names nothing.
     """
@@ -57,7 +58,7 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
     for word in dict.fromkeys(words):
         path = Path(word)
         if path.is_dir():
-            found = _in_folder(path, every)
+            found = _in_folder(path, every, apart)
             inputs += found.inputs
             failures += found.failures
             notes += found.notes
@@ -75,8 +76,10 @@ def find(words: Sequence[str], *, every: bool = False) -> Found:
                 failures.append(problem)
     raise_all(missing)
     once: dict[str, Input] = {}
+    here = os.getcwd()  # noqa: PTH109  # it is joined to texts
     for one in inputs:
-        if once.setdefault(os.path.abspath(one.path), one) is not one:  # noqa: PTH100  # Path.absolute keeps the ..
+        place = os.path.normpath(os.path.join(here, one.path))  # noqa: PTH118  # Path.absolute keeps the ..
+        if once.setdefault(place, one) is not one:
             notes.append(f"{one.path}: named more than once, and taken once")
     return Found(tuple(once.values()), tuple(failures), tuple(notes), tuple(ignored))
 
@@ -85,7 +88,8 @@ def _meant(word: str, words: Sequence[str]) -> str:
     """What a word that names no file may have been meant for."""
     if word in ("imagenet", "clip"):
         return f"statistics are chosen with --stats {word}"
-    if len(words) > 1 and registry.by_suffix(Path(word), output=True) is not None:
+    row = registry.by_suffix(Path(word), output=True) if len(words) > 1 and not re.search(r"[*?[]", word) else None
+    if row is not None and (row.group != "image" or word == words[-1]):
         return f"to write it say -o {word}"
     return ""
 
@@ -107,20 +111,19 @@ def natural(path: Path) -> list[tuple[int, int, str]]:
 
 
 def _file(path: Path, root: Path | None = None) -> Input:
-    if not path.exists():
-        raise TconvError("a link to nothing", file=path)
-    if not path.is_file():
-        raise TconvError("neither a file nor a folder", remedy="tconv reads files it can seek in", file=path)
     try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise TconvError("neither a file nor a folder", remedy="tconv reads files it can seek in", file=path)
         row = registry.detect(path)
     except OSError as problem:
-        raise TconvError(f"cannot be read: {problem.strerror}", file=path) from problem
-    shown = path.relative_to(root) if root else Path(path.name)
-    name = shown if row.group == "image" else shown.with_suffix("")
-    return Input(path, row, name.as_posix(), root)
+        dangling = path.is_symlink() and not path.exists()
+        reason = "a link to nothing" if dangling else f"cannot be read: {problem.strerror}"
+        raise TconvError(reason, file=path) from problem
+    name = "/".join(path.parts[len(root.parts) :]) if root else path.name
+    return Input(path, row, name if row.group == "image" else Path(name).with_suffix("").as_posix(), root)
 
 
-def _in_folder(root: Path, every: bool) -> Found:
+def _in_folder(root: Path, every: bool, apart: Path | None) -> Found:
     """A folder stands for the sharded checkpoint in it; else for its images if it has any, else for its arrays, else
     for its checkpoints. With ``every`` it stands for all of them.
     """
@@ -128,7 +131,9 @@ def _in_folder(root: Path, every: bool) -> Found:
     failures: list[TconvError] = []
     others: list[Path] = []
     paths = _walk(root, failures)
-    indexes = [path for path in paths if path.parent == root and _is_index(path)]
+    if apart is not None and apart.exists():
+        paths = [path for path in paths if path.name != apart.name or not path.samefile(apart)]
+    indexes = [path for path in paths if _is_index(path) and path.parent == root]
     if indexes:
         return _sharded(root, indexes, paths, failures)
     for path in paths:
@@ -156,7 +161,7 @@ def _in_folder(root: Path, every: bool) -> Found:
 
 
 def _is_index(path: Path) -> bool:
-    return registry.by_suffix(path) is registry.FORMATS["index"]
+    return path.name.lower().endswith(registry.FORMATS["index"].suffixes)
 
 
 def _sharded(root: Path, indexes: Sequence[Path], paths: Sequence[Path], failures: Sequence[TconvError]) -> Found:

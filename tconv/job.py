@@ -9,22 +9,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tconv import targets
+from tconv import clearance
 from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
-from tconv.planner import SKIP_REMEDY, Plan, plan, workers_for
+from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
 from tconv.resume import Done, Ledger, is_begun
 from tconv.runner import Runner
-from tconv.scan import Unreadable, accounts
+from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
 
 if TYPE_CHECKING:
-    from tconv.account import Account
-    from tconv.tensor import Tensor, Writer
+    from tconv.account import Account, RangeKey
+    from tconv.lost import Lost
+    from tconv.tensor import Writer
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
         except Unreadable as found:
             fresh = {Path(e.file): e for e in found.failures}
             if request.on_bad == "error":
-                raise_all(found.failures, remedy=SKIP_REMEDY if len(found.failures) > 1 else "")
+                refuse_bad(found.failures, SKIP_REMEDY if len(found.failures) > 1 else "")
             if fresh.keys() <= bad.keys():  # a shard is no input of its own that could be left out
                 raise_all(found.failures)
             bad |= fresh
@@ -64,11 +65,11 @@ def _attempt(
 ) -> Result:
     """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more."""
     workers = workers_for(request)
-
-    def scan(tensors: Sequence[Tensor], detail: bool) -> list[Account]:
-        return accounts(tensors, detail, workers, request.max_memory, progress)
-
-    planned = plan(request, progress, bad, scan)
+    planned = draft(request, progress, bad, Scanner(workers, request.max_memory, progress))
+    if planned.skipped and request.on_bad == "error":
+        unread = not all(problem.by_itself for problem in planned.skipped)
+        tensors = [t for f in planned.files for t in f.stream.tensors] if unread else []
+        refuse_bad([*planned.skipped, *undecodable(tensors, workers, request.max_memory, progress)])
     for text in planned.notes if not bad else ():
         note(text)
     raise_all(planned.in_the_way)
@@ -81,17 +82,21 @@ def _attempt(
             ledgers = _ledgers(planned, staging, resumable, note)
             check_space(_missing(planned, ledgers))
             outcome = _fill(planned, staging, ledgers, progress)
-        shared = any(len(planned.files[n].target.inputs) > 1 for n in outcome.unfinished)
+        shared = any(t.batched or len(t.inputs) > 1 for t in (planned.files[n].target for n in outcome.unfinished))
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)
         raise_all(_refusals(planned, outcome.lost))
         done = _done(planned, outcome)
-        skipped = (*planned.skipped, *outcome.failures)
+        skipped = tuple(in_order((*planned.skipped, *outcome.failures)))
         if not done:
             raise_all(skipped, remedy="no input was left, so nothing was written")
         if request.verify:
             _verify(planned, done, staging, progress)
-        for text in (*(t for ledger in ledgers.values() for t in ledger.earlier), *_losses(planned, outcome.lost)):
+        for text in (
+            *_beyond(planned, outcome),
+            *(t for ledger in ledgers.values() for t in ledger.earlier),
+            *_losses(planned, outcome.lost),
+        ):
             note(text)
         beside = [c for c in planned.companions if any(c.target == f.target for f in done)]
         for companion in beside:
@@ -101,7 +106,7 @@ def _attempt(
         if report:
             _stage_report(planned, outcome, skipped, staging.path(report.parent, report))
             published.append((report.parent, report))
-        existing = targets.check([(f.path, f.target.inputs) for f in whole])
+        existing = clearance.check([(f.path, f.target.inputs) for f in whole])
         raise_all([] if request.force else existing)
         staging.publish(published)
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
@@ -178,7 +183,10 @@ def _verify(planned: Plan, done: Sequence[Planned], staging: Staging, progress: 
     """Make everything once more and compare it with what is in the staged files."""
     from tconv.verify import Comparison
 
-    again = [Comparison([t.spec for t in f.stream.tensors], f.stream.extra, f.target.format, f.path) for f in done]
+    again = [
+        Comparison([t.spec for t in f.stream.tensors], f.stream.extra, f.target.format, f.path, f.writer.rereading)
+        for f in done
+    ]
     outputs = [_output(f, comparison, staging) for f, comparison in zip(done, again, strict=True)]
     progress.begin("verifying", sum(t.spec.nbytes for o in outputs for t in o.tensors), "bytes")
     raise_all(Runner(planned.workers, planned.request.max_memory, progress.advance).run(outputs).failures)
@@ -213,8 +221,23 @@ def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
                 yield str(TconvError(lost.describe(key.src, key.dst), file=file, tensor=name, step=key.step))
         for stated, lost in account.by_range.items():
             if lost:
-                reason = lost.outside(stated.range, stated.dtype)
-                yield str(TconvError(reason, file=file, tensor=name, remedy="say the true range with --range LO,HI"))
+                yield str(_broken(stated, lost).at(file=file, tensor=name))
+
+
+def _broken(stated: RangeKey, lost: Lost) -> TconvError:
+    if stated.step:
+        reason = lost.outside(stated.range, stated.dtype, "the range")
+        return TconvError(reason, step=stated.step, remedy="as pixels they become the nearest in it")
+    return TconvError(lost.outside(stated.range, stated.dtype), remedy="say the true range with --range LO,HI")
+
+
+def _beyond(planned: Plan, outcome: Outcome) -> Iterator[str]:
+    """That more memory was taken than the user said."""
+    if outcome.beyond is not None:
+        place, cost = outcome.beyond
+        file, name = _where(planned, place)
+        reason = f"took {cost:,} bytes at once, more than --max-memory {planned.request.max_memory:,}"
+        yield str(TconvError(reason, file=file, tensor=name))
 
 
 def _where(planned: Plan, place: Place) -> tuple[Path, str]:

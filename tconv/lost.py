@@ -61,7 +61,8 @@ class Lost:
     ``overflow``: finite values that, rounded, lie outside the target's range. ``infinite`` and ``nan``: infinities and
     NaNs that the target cannot hold. ``underflow``: non-zero values that became 0. ``inexact``: integers that a float
     target does not represent exactly. ``lowest`` and ``highest`` of the overflowing values, and ``minimum`` and
-    ``maximum`` of all finite ones, are exact: they are numbers of the source. ``detail`` is there if it was asked for.
+    ``maximum`` of all finite ones, are exact: they are numbers of the source; infinite where arithmetic in float64 had
+    no number for a value. ``detail`` is there if it was asked for.
 
     Values held against a stated range are accounted for alike: what lies outside is the ``overflow``.
     """
@@ -165,11 +166,11 @@ class Lost:
             return f"from {low} to {high}; "
         return f"the largest is {high}; " if self.lowest > 0 else f"the lowest is {low}; "
 
-    def outside(self, stated: tuple[float, float], dtype: DType) -> str:
+    def outside(self, stated: tuple[float, float], dtype: DType, called: str = "the stated range") -> str:
         """How values of ``dtype`` broke the statement that they lie in ``stated``."""
         count = self.overflow + self.infinite + self.nan
         kinds = f" ({self._kinds()})" if self.infinite or self.nan else ""
-        told = f"{count} of {self.count} values lie outside the stated range [{stated[0]:g}, {stated[1]:g}]{kinds}"
+        told = f"{count} of {self.count} values lie outside {called} [{stated[0]:g}, {stated[1]:g}]{kinds}"
         if self.minimum is None or self.maximum is None:
             return told
         return f"{told}; from {_text(self.minimum, dtype)} to {_text(self.maximum, dtype)}"
@@ -190,6 +191,8 @@ def _text(value: Number, dtype: DType) -> str:
     """The shortest text that tells the value from its neighbours in that dtype."""
     if isinstance(value, int):
         return str(value)
+    if math.isinf(value):  # what arithmetic in float64 has no number for
+        return f"beyond {_text(math.copysign(DTYPES['float64'].max, value), DTYPES['float64'])}"
     real = part(dtype) if dtype.kind == "complex" else dtype
     if real.bits >= 32:
         return str(real.numpy.type(value)).removesuffix(".0")

@@ -12,7 +12,7 @@ from tconv.dtypes import DType
 if TYPE_CHECKING:
     import numpy as np
 
-    from tconv.tensor import Spec
+    from tconv.tensor import Raster, Spec
 
     Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
     # Gives one number for each channel the shape that broadcasts against the values at hand.
@@ -73,9 +73,12 @@ class CastTo(Op):
 
 @dataclass(frozen=True, kw_only=True)
 class Promise(Op):
-    """The user's word that the values lie in ``range``: it changes none, and counts those that do not."""
+    """The user's word, or that of ``step``, that the values lie in ``range``: it changes none, and counts those that do
+    not, if they lie outside by more than ``slack``.
+    """
 
     range: tuple[float, float]
+    slack: float = 0.0
     step: str = ""
 
     def spec(self, spec: Spec) -> Spec:
@@ -120,3 +123,21 @@ class Whole(Op):
     def scratch(self, spec: Spec) -> int:
         """Bytes needed besides input and result when ``spec`` goes in."""
         return 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resizing(Whole):
+    """Makes pictures of ``height`` × ``width``; the height is ``axis``, the width the next one."""
+
+    height: int
+    width: int
+    axis: int
+
+    @property
+    @abstractmethod
+    def averages(self) -> bool:
+        """Whether it makes means of pixels, and does not choose some of them."""
+
+    @abstractmethod
+    def of(self, raster: Raster) -> Whole:
+        """The same of what ``raster.source`` decodes."""

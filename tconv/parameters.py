@@ -15,6 +15,14 @@ from tconv.suggest import did_you_mean, listed
 _WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
 
 
+class WrongParameter(UsageError):  # noqa: N818  # a refusal, called by what is wrong
+    """What is wrong is just the one ``parameter``."""
+
+    def __init__(self, parameter: str, reason: str, *, remedy: str = "") -> None:
+        super().__init__(reason, remedy=remedy)
+        self.parameter = parameter
+
+
 def bind(cls: Any, args: Sequence[Any], kwargs: Mapping[Any, Any]) -> dict[str, Any]:
     """The parameters of the dataclass ``cls`` by name, each of the type that its field has.
 
@@ -28,7 +36,7 @@ def bind(cls: Any, args: Sequence[Any], kwargs: Mapping[Any, Any]) -> dict[str, 
     values = dict(zip(names, args, strict=False))
     for name, value in kwargs.items():
         if name in values:
-            raise UsageError(f"the parameter {name!r} is given twice")
+            raise WrongParameter(name, f"the parameter {name!r} is given twice")
         values[name] = value
     lacking = [f.name for f in dataclasses.fields(cls) if f.default is dataclasses.MISSING and f.name not in values]
     if lacking:
@@ -43,7 +51,7 @@ def check_names(cls: Any, kwargs: Mapping[Any, Any]) -> None:
     for name in kwargs:
         if name not in names:
             hint = did_you_mean(str(name), names, f"it has {' and '.join(names)}")
-            raise UsageError(f"there is no parameter {name!r}", remedy=hint)
+            raise WrongParameter(name, f"there is no parameter {name!r}", remedy=hint)
 
 
 def _count(number: int) -> str:
@@ -51,14 +59,14 @@ def _count(number: int) -> str:
 
 
 def _typed(name: str, value: Any, hint: Any) -> Any:
-    if type(value) is hint:
+    if type(value) in _alternatives(hint):
         return value
     import msgspec  # here, since most parameters are plain words, for which importing it costs more than it does
 
     try:
         return msgspec.convert(value, hint)
     except (msgspec.ValidationError, OverflowError):
-        raise UsageError(f"{name} takes {_described(hint)}, not {shown(value)}") from None
+        raise WrongParameter(name, f"{name} takes {_described(hint)}, not {shown(value)}") from None
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:

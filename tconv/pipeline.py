@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tconv import registry
 from tconv.errors import UsageError
-from tconv.grammar import Call, literal, parse_chain
+from tconv.grammar import Call, Case, literal, parse_chain
 from tconv.parameters import bind, check_names
 from tconv.suggest import did_you_mean
 
@@ -27,12 +27,19 @@ class Sugar:
     layout: str | None = None
     to: str | None = None
     stack: bool = False
+    denormalize: str | None = None
+    quantize: str | None = None
+    pad: str | None = None
 
     def chain(self) -> list[str]:
-        """The steps in their fixed order: resize, scale, normalize, layout (and stack), cast."""
+        """The steps in their fixed order: resize, pad, scale, normalize, layout and stack, quantize, cast; or back."""
+        if self.denormalize is not None:
+            return ["pictures", f"denormalize({literal(self.denormalize)})", "unstack", "scale(uint8)"]
         steps = []
         if self.resize is not None:
             steps.append(f"resize({literal(self.resize)})")
+        if self.pad is not None:
+            steps.append("pad" if self.pad == "0" else f"pad(fill={literal(self.pad)})")
         if self.normalize:
             steps.append("scale")
         if self.stats is not None:
@@ -45,41 +52,87 @@ class Sugar:
             steps.append(f"permute({literal(self.layout.upper())})")
         if self.stack and not batched:
             steps.append("stack")
+        if self.quantize is not None:
+            steps.append(f"quantize({self.quantize})")
         if self.to is not None:
             steps.append(f"cast({self.to})")
         return steps
 
     def given(self) -> bool:
         """Whether one of them was; ``stack`` goes with an explicit chain too."""
-        return self.normalize or any(text is not None for text in (self.resize, self.stats, self.layout, self.to))
+        return self.denormalize is not None or self.forward()
+
+    def forward(self) -> bool:
+        """Whether one of those was that make tensors of pictures, not pictures of tensors."""
+        texts = (self.resize, self.pad, self.stats, self.layout, self.quantize, self.to)
+        return self.normalize or any(text is not None for text in texts)
 
 
 def steps_from_text(texts: Sequence[str]) -> list[Step]:
     """Steps from ``resize(224) | scale``, one or several to a text. Raises ``UsageError`` with the position."""
-    return [build(call) for text in texts for call in parse_chain(text)]
+    steps: list[Step] = []
+    for text in texts:
+        try:
+            steps += steps_of(text)
+        except UsageError as problem:
+            if problem.position and not problem.reason.startswith(repr(text)):  # the grammar's own errors say it
+                problem.step = ", ".join(filter(None, (problem.step, f"position {problem.position + 1}")))
+            raise
+    return steps
+
+
+def steps_of(text: str) -> list[Step]:
+    """The steps of one text; errors carry their ``position`` and do not spell it out."""
+    return [build(call) for call in parse_chain(text)]
 
 
 def build(call: Call) -> Step:
     """The step that a parsed call asks for, its parameters checked. Errors end with how the step is written."""
-    cls: Any = registry.step(call.name)
+    cls: Any = _known(call)
+    args = [_case(cls, arg) if isinstance(arg, Case) else arg for arg in call.args]
     try:
         if hasattr(cls, "parse"):
             check_names(cls, call.kwargs)
-            made = cls.parse(*call.args, **call.kwargs)
+            made = cls.parse(*args, **call.kwargs)
         else:
-            made = cls(**bind(cls, call.args, call.kwargs))
+            made = cls(**bind(cls, args, call.kwargs))
     except UsageError as problem:
-        problem.remedy = _nearest_word(cls, call) or problem.remedy or f"for example {cls.usage}"
+        wrong, hint = _nearest_word(cls, call)
+        problem.remedy = hint or problem.remedy or f"for example {cls.usage}"
+        if problem.position is None:
+            problem.position = _place(cls, call, getattr(problem, "parameter", wrong))
         raise problem.at(step=call.text) from None
     step: Step = made
     return step
 
 
-def _nearest_word(cls: Any, call: Call) -> str:
-    """What may have been meant where a parameter that takes certain words was given another one."""
+def _known(call: Call) -> type[Step]:
+    try:
+        return registry.step(call.name)
+    except UsageError as problem:
+        problem.position = call.start
+        raise
+
+
+def _case(cls: type[Step], case: Case) -> tuple[Any, tuple[Step, ...]]:
+    """A rule with its steps built, for the one step that takes rules."""
+    if cls is not registry.step("match"):
+        raise UsageError("rules are for match", remedy=f"for example {registry.step('match').usage}", step=cls.name)
+    return case.value, tuple(build(call) for call in case.calls)
+
+
+def _place(cls: Any, call: Call, parameter: str) -> int:
+    """Where a parameter stands, by name or by number; else where the step does."""
+    names = [f.name for f in dataclasses.fields(cls)]
+    number = names.index(parameter) if parameter in names else -1
+    return call.places.get(parameter, call.places.get(number, call.start))
+
+
+def _nearest_word(cls: Any, call: Call) -> tuple[str, str]:
+    """The parameter that takes certain words and was given another one, and what may have been meant."""
     given = {**dict(zip((f.name for f in dataclasses.fields(cls)), call.args, strict=False)), **call.kwargs}
     for name, words in cls.choices.items():
         word = given.get(name)
         if isinstance(word, str) and word not in words:
-            return did_you_mean(word, words)
-    return ""
+            return name, did_you_mean(word, words)
+    return "", ""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
-from tconv import registry, selection, targets
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv import batches, chain, clearance, labelling, pictures, selection, sharding, targets, tying
+from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
-from tconv.fold import Planned, left_out, names_of, plan_all, read_all
-from tconv.inputs import Input, find
-from tconv.pipeline import steps_from_text
+from tconv.fold import Planned, plan_all, told
+from tconv.inputs import Found, Input, find, natural
+from tconv.intake import names_of, read_all
+from tconv.labels import Labelling
+from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
-from tconv.sharding import Companion, companions
+from tconv.sharding import Companion
 from tconv.targets import Target
-from tconv.tensor import Scan, Step
+from tconv.tensor import Scan, Step, Stream
 
 SKIP_REMEDY = "--on-bad skip leaves bad files out"
 
@@ -47,17 +49,29 @@ class Plan:
     def workers(self) -> int:
         return workers_for(self.request)
 
-    @cached_property
+    @property
     def peak_memory(self) -> int:
         """Bytes that the values being converted take at most: the largest pieces, one a worker, within the limit."""
-        costs: list[int] = []
+        return self._peak[0]
+
+    @property
+    def beyond(self) -> tuple[str, int] | None:
+        """The tensor that takes more than ``max_memory`` at once, the worst of them, and how many bytes that is."""
+        name, cost = self._peak[1]
+        return (name, cost) if cost > self.request.max_memory else None
+
+    @cached_property
+    def _peak(self) -> tuple[int, tuple[str, int]]:
+        costs, largest = list[int](), ("", 0)
         for file in self.files:
             for i, tensor in enumerate(file.stream.tensors):
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
-                    costs += [p.cost + (p.hi - p.lo) * item for p in program(tensor).pieces()]
+                    pieces = list(program(tensor).pieces())
+                    largest = max(largest, *((tensor.spec.name, p.cost) for p in pieces), key=lambda found: found[1])
+                    costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
                     costs = sorted(costs, reverse=True)[: self.workers]
-        return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0
+        return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest
 
     def sizes(self) -> dict[Path, int]:
         """Bytes that each output folder gets."""
@@ -74,6 +88,18 @@ def workers_for(request: Request) -> int:
     return request.workers or default_workers()
 
 
+def refuse_bad(problems: Sequence[TconvError], remedy: str = SKIP_REMEDY) -> None:
+    """Raise what is wrong with bad inputs, if there are any: each by its name, in the order of the inputs."""
+    remedies = dict.fromkeys([p.remedy for p in problems if isinstance(p, TconvErrors)] + [remedy])
+    every = [one for problem in in_order(problems) for one in problem.each()]
+    raise_all(every, remedy="; ".join(filter(None, remedies)), every=True)
+
+
+def in_order(problems: Iterable[TconvError]) -> list[TconvError]:
+    """Problems in the natural order of their files: they were found in that of threads and phases."""
+    return sorted(problems, key=lambda problem: natural(Path(problem.file)))
+
+
 def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan: Scan | None = None) -> Plan:
     """Fold the steps over the specs of every input and plan the outputs.
 
@@ -81,45 +107,95 @@ def plan(request: Request, progress: Progress, bad: dict[Path, TconvError], scan
     what they decide is left open, and specs say so in ``attrs["undecided"]``. Raises ``TconvError`` for all that can be
     refused from headers.
     """
-    pack = request.shard_size is not None
-    targets.check_words(request.output, request.format, request.split, pack)
+    drafted = draft(request, progress, bad, scan)
+    if request.on_bad == "error":
+        refuse_bad(drafted.skipped)
+    return drafted
+
+
+def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], scan: Scan | None = None) -> Plan:
+    """``plan``, but for the judgement on bad inputs: they are left out, asked or not, for the caller to refuse."""
+    form = pictures.form(request)
+    batches.check_options(
+        request.batch_size, request.drop_last, split=request.split, pack=request.shard_size is not None
+    )
     if request.resume and request.report:
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
-    chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
-    for step in chain:
-        _with_exceptions(step, request)  # what is wrong in itself is told before any file is looked for
-    _refuse_idle(request, chain)
-    found = find(request.inputs)
+    pictures.refuse_unheld(request, form, chain.asked(request))
+    found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
-    streams, failures = read_all(inputs, request, progress)
+    streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
     known |= {Path(e.file): e for e in failures}
-    skipped = tuple(known.values())
-    if skipped and (request.on_bad == "error" or not streams):
-        raise_all(skipped, remedy=SKIP_REMEDY if streams else "")
     if not streams:
+        refuse_bad(list(known.values()), remedy="")
         raise UsageError("there is nothing to convert")
-    inputs = [i for i in inputs if i.path in streams]
-    chosen = _choose(request, inputs)
-    steps = _steps(request, inputs, chosen)
-    files = plan_all(request, chosen, streams, steps, scan)
+    labels = labelling.asked(request, found)
+    if labels is not None and labels.stray is not None:
+        known[labels.origin] = labels.stray
+    try:
+        return _drafted(request, found, streams, known, labels, scan, form)
+    except TconvError as problem:
+        told = {id(one) for bad_input in known.values() for one in bad_input.each()}
+        alone = not told or told.issuperset(map(id, problem.each()))
+        if alone or (request.on_bad == "skip" and not isinstance(problem, selection.NothingLeft)):
+            raise
+        refuse_bad([*known.values(), problem], SKIP_REMEDY if request.on_bad == "error" else "")
+        raise
+
+
+def _drafted(
+    request: Request,
+    found: Found,
+    streams: dict[Path, Stream],
+    bad: dict[Path, TconvError],
+    labels: Labelling | None,
+    scan: Scan | None,
+    form: Format | None,
+) -> Plan:
+    """The plan for the inputs that can be read; ``bad`` gets those that steps refuse, unless nothing else is bad and
+    that is an error.
+    """
+    refused = dict[Path, TconvError]()
+    while True:
+        bad |= refused
+        inputs = [i for i in found.inputs if i.path in streams and i.path not in bad]
+        if not inputs:
+            refuse_bad(list(bad.values()), remedy="")
+        chosen = _choose(request, labelling.arranged(request, labels, inputs), form)
+        if request.tie:
+            tying.refuse_unable(chosen)
+        steps = chain.steps_for(request, found, chosen, form)
+        chain.refuse_idle_padding(request, steps, chosen)
+        beside, heard = labelling.fitting(request, labels, chosen)
+        blame = request.on_bad == "skip" or bool(bad)
+        files, refused = plan_all(request, chosen, streams, steps, scan, beside, blame=blame)
+        if not refused:
+            break
+    skipped = tuple(in_order(bad.values()))
     if request.resume and not any(target.sharded for target in chosen):
         raise UsageError("--resume goes on with shards, and none are written here", remedy="leave it out")
-    beside = _companions(request, files)
-    outputs: list[Planned | Companion] = [*files, *beside]
+    companions = _companions(request, files)
+    outputs: list[Planned | Companion] = [*files, *companions]
     places = [(f.path, f.target.inputs) for f in outputs]
-    existing = targets.check(places)
+    existing = clearance.check(places)
+    earlier = batches.from_earlier(f.target for f in files)
+    existing += earlier
     if request.report:
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
-        existing += targets.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
-    notes = [*found.notes, *(n for f in files for n in (*f.stream.notes, *left_out(f)))]
-    kept = [pattern.partition("=")[0] for s in steps for pattern in getattr(s, "keep", ())]
-    if request.skip or kept:
+        read += [request.labels] if isinstance(request.labels, Path) else []
+        existing += clearance.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
+    notes = [*found.notes, *heard, *(n for f in files for n in (*f.stream.notes, *told(f)))]
+    notes += map(str, earlier) if request.force else ()
+    kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
+    ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
+    if request.skip or kept or any(step.name == "match" for step in ruled):
         names = names_of(request, chosen, streams)
+        chain.refuse_idle_rules(ruled, names)
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
-    return Plan(request, tuple(steps), tuple(files), beside, tuple(dict.fromkeys(notes)), skipped, in_the_way)
+    return Plan(request, tuple(steps), tuple(files), companions, tuple(dict.fromkeys(notes)), skipped, in_the_way)
 
 
 def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, ...]:
@@ -128,73 +204,21 @@ def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, 
     found: list[Companion] = []
     for target in dict.fromkeys(file.target for file in files if file.target.sharded):
         shards = {file.path.name: file.stream for file in files if file.target == target}
-        found += companions(target, shards, whole=whole)
+        found += sharding.companions(target, shards, whole=whole)
     return tuple(found)
 
 
-def _choose(request: Request, inputs: Sequence[Input]) -> list[Target]:
-    """The targets; a default name tells the dtype of the last cast."""
-    chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
-    casts: list[Any] = [s for s in chain if s.name == "cast"]
-    wanted = casts[-1].target if casts else None
+def _choose(request: Request, inputs: Sequence[Input], form: Format | None) -> list[Target]:
+    """The targets; a default name tells the dtype that it quantizes or casts to."""
+    rounding = chain.rounding(request)
+    wanted = rounding.target if rounding else None
     return targets.choose(
         inputs,
         request.output,
-        request.format,
-        tag=str(wanted) if wanted else "converted" if chain else "",
+        form.name if form is not None else None,
+        tag=rounding.dtype if rounding else "converted" if request.steps or request.sugar.chain() else "",
         extension_dtype=wanted is not None and wanted.is_extension,
         split=request.split,
         pack=request.shard_size is not None,
+        batch=request.batch_size is not None,
     )
-
-
-def _steps(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> list[Step]:
-    """The chain, with the stack that the target or the layout implies, and the policy on overflow."""
-    stack = request.sugar.stack or _implies_stack(request, inputs, chosen)
-    if request.steps:
-        steps = list(request.steps)
-        if stack and not any(s.name == "stack" for s in steps):
-            steps += steps_from_text(["stack"])
-    else:
-        steps = steps_from_text(replace(request.sugar, stack=stack).chain())
-    return [_with_exceptions(s, request) for s in steps]
-
-
-def _implies_stack(request: Request, inputs: Sequence[Input], chosen: Sequence[Target]) -> bool:
-    """A file that holds a single array takes a folder of images as one; so does a layout with an N in it."""
-    images = [i for i in inputs if i.format.group == "image"]
-    batched = "N" in (request.sugar.layout or "").upper()
-    single = len(chosen) == 1 and registry.writer(chosen[0].format).single
-    several = len(inputs) > 1 or any(i.root for i in images)
-    return (bool(images) and batched) or (single and several and not request.split)
-
-
-def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
-    """Refuse what says how to cast where nothing is cast, and how to round where nothing is rounded."""
-    casts, rounds = any(step.name == "cast" for step in chain), any(step.rounds for step in chain)
-    asked = {
-        "--keep": (request.keep, casts),
-        "--policy": (request.policy, casts),
-        "--max-error": (request.max_error is not None, casts),
-        f"--on-overflow {request.on_overflow}": (
-            request.on_overflow,
-            casts if request.on_overflow == "keep" else rounds,
-        ),
-    }
-    given = [option for option, (value, used) in asked.items() if value and not used]
-    if given:
-        raise UsageError(
-            f"{' and '.join(given)} without a cast", remedy="say to which dtype: --half, --bf16, --to DTYPE"
-        )
-
-
-def _with_exceptions(step: Step, request: Request) -> Step:
-    """A cast does what the options say, where its own text says nothing else."""
-    if step.name != "cast":
-        return step
-    cast: Any = step
-    on_overflow = cast.on_overflow or request.on_overflow
-    max_error = request.max_error if cast.max_error is None else cast.max_error
-    keep, policy = (*cast.keep, *request.keep), cast.policy or request.policy
-    changed: Step = replace(cast, on_overflow=on_overflow, keep=keep, policy=policy, max_error=max_error)
-    return changed

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tconv import __version__, registry
+from tconv.clearance import check_report
 from tconv.errors import TconvError, raise_all
-from tconv.fold import prepare, read_all
+from tconv.fold import prepare
 from tconv.inputs import Input, find
+from tconv.intake import read_all
 from tconv.measure.totals import UNIT, Source, Totals, channels_of
 from tconv.pipeline import steps_from_text
 from tconv.planner import SKIP_REMEDY, workers_for
 from tconv.runner import ENOUGH
 from tconv.scan import look
 from tconv.staging import Staging
-from tconv.targets import check_report
 
 if TYPE_CHECKING:
     from tconv.measure.pool import Powers

@@ -34,12 +34,16 @@ class Format:
 
 
 _IMAGE = "tconv.formats.image.reader:read"
+_OUT = "tconv.formats.image"
 _ROWS = (
-    Format("jpeg", "JPEG", "image", (".jpg", ".jpeg", ".jpe", ".jfif"), _IMAGE, magic=rb"\xff\xd8\xff"),
-    Format("png", "PNG", "image", (".png",), _IMAGE, magic=rb"\x89PNG\r\n\x1a\n"),
-    Format("webp", "WebP", "image", (".webp",), _IMAGE, magic=rb"RIFF....WEBP"),
+    Format(
+        "jpeg", "JPEG", "image", (".jpg", ".jpeg", ".jpe", ".jfif"), _IMAGE, f"{_OUT}.jpeg:JpegWriter",
+        magic=rb"\xff\xd8\xff",
+    ),
+    Format("png", "PNG", "image", (".png",), _IMAGE, f"{_OUT}.png:PngWriter", magic=rb"\x89PNG\r\n\x1a\n"),
+    Format("webp", "WebP", "image", (".webp",), _IMAGE, f"{_OUT}.webp:WebpWriter", magic=rb"RIFF....WEBP"),
     Format("bmp", "Windows bitmap", "image", (".bmp", ".dib"), _IMAGE, magic=rb"BM"),
-    Format("tiff", "TIFF", "image", (".tif", ".tiff"), _IMAGE, magic=rb"II[*+]\0|MM\0[*+]"),
+    Format("tiff", "TIFF", "image", (".tif", ".tiff"), _IMAGE, f"{_OUT}.tiff:TiffWriter", magic=rb"II[*+]\0|MM\0[*+]"),
     Format("gif", "GIF", "image", (".gif",), _IMAGE, magic=rb"GIF8[79]a"),
     Format("avif", "AVIF", "image", (".avif", ".avifs"), _IMAGE, magic=rb"....ftyp(avi[fs]|m[is]f1|he[iv][cxms])"),
     Format(
@@ -74,11 +78,19 @@ STEPS: dict[str, str] = {
     "cast": "tconv.steps.cast:Cast",
     "clamp": "tconv.steps.clamp:Clamp",
     "crop": "tconv.steps.crop:Crop",
+    "dequantize": "tconv.steps.dequantize:Dequant",
+    "denormalize": "tconv.steps.denormalize:Denormalize",
+    "letterbox": "tconv.steps.letterbox:Letterbox",
+    "match": "tconv.steps.match:Match",
     "normalize": "tconv.steps.normalize:Normalize",
+    "pad": "tconv.steps.pad:Pad",
     "permute": "tconv.steps.permute:Permute",
+    "pictures": "tconv.steps.pictures:Pictures",
     "resize": "tconv.steps.resize:Resize",
     "scale": "tconv.steps.scale:Scale",
+    "quantize": "tconv.steps.quantize:Quant",
     "stack": "tconv.steps.stack:Stack",
+    "unstack": "tconv.steps.unstack:Unstack",
 }
 
 
@@ -133,7 +145,7 @@ def detect(path: Path) -> Format:
 
     Raises ``TconvError`` for an empty file, for what is plainly something else, and for what is of no known format.
     """
-    with path.open("rb") as file:
+    with path.open("rb", buffering=0) as file:
         head = file.read(impostors.HEAD)
     if not head:
         raise TconvError("the file is empty (0 bytes)", remedy="fetch or write it again", file=path)

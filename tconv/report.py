@@ -38,11 +38,16 @@ def render(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]) -> st
         "steps": [str(step) for step in planned.steps],
         "notes": list(planned.notes),
         "inputs": [_input(path) for path in inputs],
-        "skipped": [{"path": problem.file, "reason": problem.reason} for problem in skipped],
+        "skipped": [{"path": problem.file, "reason": _reason(problem)} for problem in skipped],
         "totals": _totals(outcome),
         "outputs": [_output(n, file, outcome) for n, file in done],
     }
-    return json.dumps(_plain(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(plain(found), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _reason(problem: TconvError) -> str:
+    """Why an input was left out, and by which step."""
+    return "; ".join(dict.fromkeys(f"{one.step}: {one.reason}" if one.step else one.reason for one in problem.each()))
 
 
 def _totals(outcome: Outcome) -> dict[str, int]:
@@ -65,18 +70,19 @@ def _output(number: int, file: Planned, outcome: Outcome) -> dict[str, Any]:
         "format": file.target.format.name,
         "bytes": file.writer.size,
         "tensors": tensors,
+        "texts": {name: list(text) for name, text in file.stream.extra.texts.items()},
     }
 
 
 def _tensor(place: Place, tensor: Tensor, outcome: Outcome) -> dict[str, Any]:
     spec = tensor.spec
-    made: dict[str, Any] = {"name": spec.name}
+    made: dict[str, Any] = {"name": spec.name, "kept": spec.attrs.get("kept")}
     if isinstance(tensor.source, Parts):
         parts = tensor.source.parts
         made["parts"] = [_made_of(part, outcome.lost.get(place._replace(part=n))) for n, part in enumerate(parts)]
     else:
         made |= _made_of(tensor, outcome.lost.get(place))
-    return made | {"after": _described(spec), "same_as": spec.alias_of}
+    return made | {"after": described(spec), "same_as": spec.alias_of}
 
 
 def _made_of(tensor: Tensor, account: Account | None) -> dict[str, Any]:
@@ -85,6 +91,7 @@ def _made_of(tensor: Tensor, account: Account | None) -> dict[str, Any]:
     return {
         "source": str(source.path),
         "before": {"dtype": str(source.dtype), "shape": source.shape},
+        "kept": tensor.spec.attrs.get("kept"),
         "casts": [_cast(key, lost) for key, lost in account.by_cast.items()],
         "ranges": [_range(key, lost) for key, lost in account.by_range.items()],
     }
@@ -120,7 +127,8 @@ def _range(key: RangeKey, lost: Lost) -> dict[str, Any]:
     return {"range": key.range, "values": lost.count, "outside": outside, "min": lost.minimum, "max": lost.maximum}
 
 
-def _described(spec: Spec) -> dict[str, Any]:
+def described(spec: Spec) -> dict[str, Any]:
+    """What a tensor is, in numbers and names."""
     return {
         "dtype": str(spec.dtype),
         "shape": spec.shape,
@@ -130,10 +138,10 @@ def _described(spec: Spec) -> dict[str, Any]:
     }
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """What JSON can hold: numbers that it lacks become null."""
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,12 +7,16 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from tconv.pipeline import Sugar
-from tconv.tensor import Range, ReadOptions, Step
+from tconv.tensor import Range, ReadOptions, Step, WriteOptions
 
 
 @dataclass(frozen=True)
 class Request:
-    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one."""
+    """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one.
+
+    ``own_channels``: pictures that are written as pictures keep their own channels, whatever ``read`` says of them.
+    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none).
+    """
 
     inputs: tuple[str, ...]
     output: str | None = None
@@ -20,6 +24,8 @@ class Request:
     sugar: Sugar = field(default_factory=Sugar)
     steps: tuple[Step, ...] = ()
     read: ReadOptions = field(default_factory=ReadOptions)
+    own_channels: bool = False
+    write: WriteOptions = field(default_factory=WriteOptions)
     range: Range | None = None
     input_layout: str | None = None
     only: tuple[str, ...] = ()
@@ -30,12 +36,17 @@ class Request:
     strip_prefix: tuple[str, ...] = ()
     split: bool = False
     shard_size: int | None = None
+    tie: bool = False
+    batch_size: int | None = None
+    drop_last: bool = False
     on_overflow: str | None = None
     keep: tuple[str, ...] = ()
     policy: str | None = None
     max_error: float | None = None
+    min_sqnr: float | None = None
     report: Path | None = None
     verify: bool = False
+    labels: Path | Literal["auto", "folders", "none"] = "auto"
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30

@@ -17,7 +17,6 @@ the plan says of their tensors. ``notes`` is what its casts lost, which is told 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import threading
@@ -27,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tconv import __version__
 from tconv.errors import TconvError
-from tconv.hashing import sha256
+from tconv.hashing import sha256, sha256_of
 from tconv.tensor import Writer
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _name(file: Planned) -> str:
 def _digest(file: Planned) -> str:
     specs = [(t.spec.name, str(t.spec.dtype), t.spec.shape, t.spec.alias_of) for t in file.stream.tensors]
     text = json.dumps([specs, dict(file.stream.extra.metadata), file.writer.size])
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
+    return sha256_of(text)
 
 
 def _is(path: Path, digest: str) -> bool:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tconv.tensor import Tensor
 
 ENOUGH = 1000  # a job that went wrong this often has told enough
+PATIENCE = 0.05  # seconds that a thread waits for its turn before it asks whether others need its memory
 
 
 @dataclass
@@ -76,7 +77,8 @@ class Runner:
         self._finished = finished
         self._feed = threading.Lock()  # held while the next piece is looked for
         self._state = threading.Condition()  # held for what follows
-        self._in_use = 0
+        self._in_use = 0  # bytes, those that threads hold between two pieces among them
+        self._hungry = 0  # pieces, waiting or under way, of which there is no room for one in each thread
         self._stopped = False
         self._fatal: BaseException | None = None
         self._bad: set[Path] = set()
@@ -116,54 +118,91 @@ class Runner:
             with output.writing():
                 output.path.parent.mkdir(parents=True, exist_ok=True)
                 output.writer.open(output.path)
-            filling = _Filling(number, output)
-            for index, tensor in enumerate(output.tensors):
-                if not output.writer.stored(index):
-                    continue
+            filling, last = _Filling(number, output), None
+            for task in self._pieces(filling):
+                with self._state:
+                    filling.left += 1
+                if last is not None:
+                    yield last
+                last = task
+            if last is None:
+                self._done(filling)
+                continue
+            # All are handed out with the last: who makes it finishes the file, while others look for further pieces.
+            with self._state:
+                filling.left -= 1
+            yield last
+
+    def _pieces(self, filling: _Filling) -> Iterator[_Task]:
+        output = filling.output
+        for index, tensor in enumerate(output.tensors):
+            if output.writer.stored(index):
                 made = program(tensor, self._detail)
-                for piece in made.pieces():
-                    if piece.path not in self._bad:
-                        with self._state:
-                            filling.left += 1
-                        yield _Task(filling, index, made, piece)
-            self._done(filling)
+                yield from (_Task(filling, index, made, p) for p in made.pieces() if p.path not in self._bad)
 
     def _work(self, tasks: Iterator[_Task]) -> None:
-        buffer = np.empty(0, np.uint8)
+        held = 0  # bytes of the buffers that this thread has, which the next piece uses again
         try:
-            while (task := self._next(tasks)) is not None:
-                need = (task.piece.hi - task.piece.lo) * self._dtype(task).itemsize
-                if buffer.size < need:
-                    buffer = np.empty(need, np.uint8)
+            while (found := self._next(tasks, held)) is not None:
+                task, held = found
+                hungry = self._is_hungry(task)
                 try:
-                    self._make(task, buffer[:need].view(self._dtype(task)))
+                    self._make(task, scratch.buffer("out", self._dtype(task), task.piece.hi - task.piece.lo))
                 finally:
-                    if self._workers * task.piece.cost > self._max_memory:  # what a waiting thread holds counts too
-                        buffer = np.empty(0, np.uint8)
-                        scratch.release()
                     with self._state:
-                        self._in_use -= task.piece.cost
-                        self._state.notify_all()
+                        self._hungry -= hungry
+                    if hungry or self._hungry:
+                        held = self._release(held)
                 self._done(task.filling)
         except BaseException as problem:
             self._stop(problem)
+
+    def _is_hungry(self, task: _Task) -> bool:
+        return self._workers * task.piece.cost > self._max_memory
+
+    def _release(self, held: int) -> int:
+        """Give up what this thread holds; the bytes that it then still holds, none."""
+        scratch.release()
+        with self._state:
+            self._in_use -= held
+            self._state.notify_all()
+        return 0
 
     @staticmethod
     def _dtype(task: _Task) -> np.dtype[np.generic]:
         return task.filling.output.tensors[task.index].spec.dtype.numpy
 
-    def _next(self, tasks: Iterator[_Task]) -> _Task | None:
-        """The next piece, as soon as there is memory for it; one that is larger than the limit has it alone."""
-        with self._feed:
+    def _next(self, tasks: Iterator[_Task], held: int) -> tuple[_Task, int] | None:
+        """The next piece, as soon as there is memory for it, and the bytes that this thread then holds; a piece that is
+        larger than the limit has it alone.
+        """
+        while not self._feed.acquire(timeout=PATIENCE):
+            if self._hungry:
+                held = self._release(held)
+        try:
             task = None if self._stopped else next(tasks, None)
             if task is None:
                 return None
             with self._state:
+                self._hungry += self._is_hungry(task)
+            if self._is_hungry(task):
+                held = self._release(held)
+            with self._state:
+                more = max(0, task.piece.cost - held)
                 self._state.wait_for(
-                    lambda: self._stopped or not self._in_use or self._in_use + task.piece.cost <= self._max_memory
+                    lambda: self._stopped or self._in_use == held or self._in_use + more <= self._max_memory
                 )
-                self._in_use += task.piece.cost
-            return task
+                self._in_use += more
+                self._note_size(task)
+            return task, held + more
+        finally:
+            self._feed.release()
+
+    def _note_size(self, task: _Task) -> None:
+        cost, known = task.piece.cost, self._outcome.beyond
+        if cost > self._max_memory and (known is None or cost > known[1]):
+            part, _ = _part(task.filling.output.tensors[task.index], task.piece)
+            self._outcome.beyond = Place(task.filling.number, task.index, part), cost
 
     def _make(self, task: _Task, out: Array) -> None:
         filling, piece = task.filling, task.piece

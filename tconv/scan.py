@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from tconv.account import Account
 from tconv.outcome import Outcome, Output
+from tconv.parts import Parts
 from tconv.request import Progress, Silent
 from tconv.runner import Runner, default_workers
-from tconv.tensor import Tensor, Writer
+from tconv.tensor import Spec, Tensor, Writer
 
 if TYPE_CHECKING:
     from tconv.errors import TconvError
     from tconv.ops import Array
-
-    # Called as visit(i, lo, values) from any thread: elements [lo, lo + values.size) of tensor i, flat, in C order.
-    # The array is used again when it returns.
-    Visit: TypeAlias = Callable[[int, int, Array], None]
+    from tconv.tensor import Visit
 
 MAX_MEMORY = 1 << 30  # bytes for the values under way, however large the tensors are
 
@@ -37,6 +36,16 @@ def look(tensors: Sequence[Tensor], visit: Visit, workers: int, max_memory: int,
     return Runner(workers, max_memory, progress.advance).run([output])
 
 
+def undecodable(tensors: Sequence[Tensor], workers: int, max_memory: int, progress: Progress) -> list[TconvError]:
+    """What is wrong with the files of ``tensors`` that only decoding them tells."""
+    made_of = [part for t in tensors for part in (t.source.parts if isinstance(t.source, Parts) else (t,))]
+    sources = {id(t.source): t for t in made_of if not t.source.seekable}
+    stored = [Tensor(Spec(t.spec.name, t.source.dtype, t.source.shape), t.source) for t in sources.values()]
+    progress.begin("reading values", sum(t.spec.nbytes for t in stored), "bytes")
+    output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), stored)
+    return Runner(workers, max_memory, progress.advance).run([output]).failures
+
+
 class Unreadable(Exception):  # noqa: N818  # it carries errors, and is none that a user sees
     """Inputs whose values could not be read."""
 
@@ -45,19 +54,31 @@ class Unreadable(Exception):  # noqa: N818  # it carries errors, and is none tha
         self.failures = list(failures)
 
 
-def accounts(
-    tensors: Sequence[Tensor], detail: bool, workers: int, max_memory: int, progress: Progress
-) -> list[Account]:
-    """What the casts of every tensor would lose. Raises ``Unreadable``."""
-    progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
-    output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), tensors)
-    outcome = Runner(workers, max_memory, progress.advance, detail=detail, every=True).run([output])
-    if outcome.failures:
-        raise Unreadable(outcome.failures)
-    found = [Account() for _ in tensors]
-    for place, account in outcome.lost.items():
-        found[place.tensor] += account
-    return found
+@dataclass(frozen=True)
+class Scanner:
+    """The ``tensor.Scan`` of a job, in so many threads and so much memory. Raises ``Unreadable``."""
+
+    workers: int
+    max_memory: int
+    progress: Progress
+
+    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> list[Account]:
+        self.progress.begin("reading values", sum(t.spec.nbytes for t in tensors), "bytes")
+        output = Output(_Visited(lambda _i, _lo, _values: None), Path(), Path(), tensors)
+        runner = Runner(self.workers, self.max_memory, self.progress.advance, detail=detail, every=True)
+        outcome = runner.run([output])
+        if outcome.failures:
+            raise Unreadable(outcome.failures)
+        found = [Account() for _ in tensors]
+        for place, account in outcome.lost.items():
+            found[place.tensor] += account
+        return found
+
+    def values(self, tensors: Sequence[Tensor], visit: Visit) -> None:
+        """Show ``visit`` every value of every tensor."""
+        outcome = look(tensors, visit, self.workers, self.max_memory, self.progress)
+        if outcome.failures:
+            raise Unreadable(outcome.failures)
 
 
 class _Visited(Writer):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,12 @@ from tconv.errors import NotTensor, TconvError
 from tconv.ops import CastTo, Promise
 from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import refs, training_keys
+from tconv.trees import renamed, with_items
+
+
+class NothingLeft(TconvError):  # noqa: N818  # a refusal by kind: where other files have something left, it is none
+    """The patterns leave no tensor of a file."""
+
 
 MODEL_KEYS = ("state_dict", "model_state_dict", "model")
 
@@ -41,19 +46,29 @@ def only_model(stream: Stream) -> Stream:
 
 
 def select(stream: Stream, path: str) -> Stream:
-    """What lies under the keys of ``path``, joined by dots, named from there."""
-    tree, done = stream.extra.tree, ""
-    for key in path.split("."):
-        if not isinstance(tree, Mapping) or not any(str(k) == key for k in tree):
-            there = first_few(map(str, tree)) if isinstance(tree, Mapping) else "no keys"
-            raise TconvError(f"there is no {path!r} in it", remedy=f"{done or 'the top level'} has {there}")
-        tree = next(v for k, v in tree.items() if str(k) == key)
-        done = f"{done}.{key}" if done else key
+    """What lies under the keys of ``path``, and the places of lists, joined by dots, named from there."""
+    tree, rest = stream.extra.tree, path
+    while rest:
+        inside = _inside(tree)
+        keys = [key for key in inside if rest == key or rest.startswith(f"{key}.")]
+        if not keys:
+            level = path.removesuffix(rest).rstrip(".") or "the top level"
+            there = first_few(inside) if inside else "no keys"
+            raise TconvError(f"there is no {path!r} in it", remedy=f"{level} has {there}")
+        key = max(keys, key=len)  # one may have dots of its own
+        tree, rest = inside[key], rest[len(key) + 1 :]
     found = refs(tree)
     if not found:
         raise TconvError(f"there is no tensor under {path!r}")
     names = {ref: ref.removeprefix(f"{path}.") for ref in found}
-    return _keep(replace(stream, others=_others(stream, f"{path}.")), names, [], tree=_renamed(tree, names))
+    return _keep(replace(stream, others=_others(stream, f"{path}.")), names, [], tree=renamed(tree, names))
+
+
+def _inside(tree: Any) -> dict[str, Any]:
+    """What a container holds, by key or by place."""
+    if isinstance(tree, Mapping):
+        return {str(key): value for key, value in tree.items()}
+    return {str(n): value for n, value in enumerate(tree)} if isinstance(tree, list | tuple) else {}
 
 
 def _others(stream: Stream, under: str) -> tuple[NotTensor, ...]:
@@ -78,17 +93,6 @@ def _keep(stream: Stream, names: Mapping[str, str], left: Sequence[Any], tree: A
     return replace(stream, tensors=tuple(tensors), extra=extra, notes=(*stream.notes, *note))
 
 
-def _renamed(tree: Any, names: Mapping[str, str]) -> Any:
-    """The same tree with its references renamed; containers are copied, never changed."""
-    if isinstance(tree, Ref):
-        return Ref(names.get(tree.name, tree.name))
-    if isinstance(tree, dict):
-        return _with_items(tree, {k: _renamed(v, names) for k, v in tree.items()})
-    if type(tree) in (list, tuple):
-        return type(tree)(_renamed(v, names) for v in tree)
-    return tree
-
-
 def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream:
     """Tensors whose name matches a pattern of ``only`` (if any is given) and none of ``skip``.
 
@@ -101,14 +105,19 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
     ]
     if not tensors:
         given = " and ".join(option for option, patterns in (("--only", only), ("--skip", skip)) if patterns)
-        raise TconvError(
+        raise NothingLeft(
             f"no tensor is left by {given}", remedy=f"names here are {first_few(t.spec.name for t in stream.tensors)}"
         )
     kept = {t.spec.name for t in tensors}
     others = tuple(o for o in stream.others if (not only or _matches(o.tensor, only)) and not _matches(o.tensor, skip))
+    texts = {
+        name: text
+        for name, text in stream.extra.texts.items()
+        if (not only or _matches(name, only)) and not _matches(name, skip)
+    }
     # An alias whose base was dropped stands on its own from now on.
     tensors = [t if t.spec.alias_of in kept else replace(t, spec=replace(t.spec, alias_of=None)) for t in tensors]
-    return replace(stream, tensors=tuple(tensors), others=others)
+    return replace(stream, tensors=tuple(tensors), others=others, extra=replace(stream.extra, texts=texts))
 
 
 def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:
@@ -169,7 +178,7 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
             if len(new) < len(tree):
                 twice = [k for k, n in Counter(strip(k) for k in tree if isinstance(k, str)).items() if n > 1]
                 raise TconvError(f"two keys of one container would become {twice[0]!r}", step="--strip-prefix")
-            return _with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()})
+            return with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()})
         if type(tree) in (list, tuple):
             return type(tree)(walk(v, (*path, str(n))) for n, v in enumerate(tree))
         return tree
@@ -182,16 +191,8 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
     _refuse_collisions(names)
     unchanged = all(old == new for old, new in names.items())
     note = (f"no name starts with {' or '.join(prefixes)}; names here are {first_few(names)}",) if unchanged else ()
-    renamed = _keep(stream, names, [], tree)
-    return replace(renamed, notes=(*renamed.notes, *note))
-
-
-def _with_items(container: Any, items: Mapping[Any, Any]) -> Any:
-    """A dict of the same type, with what it carries beside its items, and other items."""
-    copied = copy.copy(container)  # dict.copy would forget the attributes of a subclass
-    copied.clear()
-    copied.update(items)
-    return copied
+    kept = _keep(stream, names, [], tree)
+    return replace(kept, notes=(*kept.notes, *note))
 
 
 def _refuse_collisions(names: Mapping[str, str]) -> None:

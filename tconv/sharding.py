@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tconv.errors import TconvError
+from tconv.formats.ties import is_tied
 from tconv.targets import SHARD_NAMES, Target
 
 if TYPE_CHECKING:
@@ -52,16 +53,19 @@ class Companion:
 def divide(stream: Stream, form: Format, limit: int | None) -> dict[str, Stream]:
     """The stream of each shard by its file name: as they were read, or packed anew into shards of ``limit`` bytes.
 
-    A tensor that is tied to one in another shard is written whole in its own. Raises ``TconvError`` for data.
+    A tensor that has no bytes of its own goes where those are that it has; an alias of one in another shard is written
+    whole in its own. Raises ``TconvError`` for data.
     """
     if stream.extra.kind == "data":
         raise TconvError("shards are for the weights of a model, and this holds data", remedy="write one file with -o")
+    own = [tensor for tensor in stream.tensors if not is_tied(tensor.spec)]
     if limit is None:
-        shards = _as_read(stream.tensors)
+        shards = _as_read(own)
         if not all(Path(name).suffix in form.suffixes for name in shards):
             shards = _numbered(list(shards.values()), form)
     else:
-        shards = _numbered(pack(stream.tensors, limit), form)
+        shards = _numbered(pack(own, limit), form)
+    shards = {name: [*tensors, *_tied_to(tensors, stream)] for name, tensors in shards.items()}
     extra = replace(stream.extra, tree=None)
     return {name: replace(stream, tensors=_standing(tensors), extra=extra) for name, tensors in shards.items()}
 
@@ -75,6 +79,11 @@ def _as_read(tensors: Sequence[Tensor]) -> dict[str, list[Tensor]]:
         shard = tensor.spec.attrs.get("shard", shard)
         shards.setdefault(shard, []).append(tensor)
     return shards
+
+
+def _tied_to(tensors: Sequence[Tensor], stream: Stream) -> list[Tensor]:
+    names = {tensor.spec.name for tensor in tensors}
+    return [tensor for tensor in stream.tensors if is_tied(tensor.spec) and tensor.spec.alias_of in names]
 
 
 def pack(tensors: Sequence[Tensor], limit: int) -> list[list[Tensor]]:
@@ -145,8 +154,15 @@ def _index_name(target: Target, shards: Mapping[str, Stream]) -> str:
 
 
 def index(shards: Mapping[str, Stream], *, whole: bool) -> bytes:
-    """The index of these shards as transformers write it, with what the old one said besides."""
-    specs = {tensor.spec.name: (shard, tensor.spec) for shard, stream in shards.items() for tensor in stream.tensors}
+    """The index of these shards as transformers write it, with what the old one said besides; names that are tied to
+    a tensor are not in it.
+    """
+    specs = {
+        tensor.spec.name: (shard, tensor.spec)
+        for shard, stream in shards.items()
+        for tensor in stream.tensors
+        if not is_tied(tensor.spec)
+    }
     metadata: dict[str, Any] = dict(next(iter(shards.values())).extra.index)
     for key in () if whole else OF_THE_SHARDS:
         metadata.pop(key, None)

@@ -9,15 +9,15 @@ from tconv.errors import UsageError
 MAX_BYTES = 1 << 20
 
 
-def read_small(path: Path, what: str) -> bytes:
-    """All of a regular file. Raises ``UsageError`` for anything else, and for what is too large to be a ``what``."""
+def read_small(path: Path, what: str, most: int = MAX_BYTES) -> bytes:
+    """All of a regular file. Raises ``UsageError`` for anything else, and for more than ``most`` bytes: no ``what``."""
     try:
         if path.exists() and not path.is_file():
             raise UsageError(f"is no file, so no {what}")
         with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
+            raw = file.read(most + 1)
     except (OSError, ValueError) as problem:
         raise UsageError(f"cannot be read: {getattr(problem, 'strerror', None) or problem}") from problem
-    if len(raw) > MAX_BYTES:
-        raise UsageError(f"is larger than {MAX_BYTES:,} bytes, so it is no {what}")
+    if len(raw) > most:
+        raise UsageError(f"is larger than {most:,} bytes, so it is no {what}")
     return raw

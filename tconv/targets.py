@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from tconv import registry
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import TconvError, UsageError
 from tconv.inputs import Input
 from tconv.registry import Format
 
@@ -21,7 +21,8 @@ class Target:
     """A file to write from ``inputs``. ``root``: the folder it appears in; ``shown``: what stdout says of it.
 
     ``split``: ``path`` is a folder that gets one file for each tensor. ``sharded``: it is a folder that gets the shards
-    of the one input, their index, and what that input carries.
+    of the one input, their index, and what that input carries. ``batched``: it is one of
+    several files into which what was stacked is divided, all of them or none.
     """
 
     path: Path
@@ -31,6 +32,7 @@ class Target:
     inputs: tuple[Input, ...]
     split: bool = False
     sharded: bool = False
+    batched: bool = False
 
 
 def choose(
@@ -41,18 +43,23 @@ def choose(
     extension_dtype: bool = False,
     split: bool = False,
     pack: bool = False,
+    batch: bool = False,
 ) -> list[Target]:
     """A target for every input, several inputs to a target where they belong together.
 
     ``tag`` goes into default names ("float16" for a cast to it, empty where no dtype changes); ``extension_dtype``
     says that NumPy lacks that dtype, so that an array's default format is safetensors. ``pack``: every input is written
-    in shards, not only what is read in shards.
+    in shards, not only what is read in shards. ``batch``: a folder gets all inputs together, for ``batches`` to divide.
     """
     row = check_words(output, format_name, split, pack)
     if output is None:
         return _beside(inputs, row, tag, extension_dtype)
     place = Path(output)
-    if row is None or _is_folder(output) or split or pack:
+    if batch and is_folder(output):
+        kept = row or _kept(inputs[0])
+        root = _resolved(place)
+        return [Target(root / f"batch{kept.suffixes[0]}", root, output, kept, tuple(inputs))]
+    if row is None or is_folder(output) or split or pack:
         return _in_folder(inputs, place, row, output, split, pack)
     path = _resolved(place)
     return [Target(path, path.parent, output, row, tuple(inputs))]
@@ -69,8 +76,8 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
         if pack:
             raise UsageError("--shard-size writes a folder", remedy="say where with -o DIR/")
         return row
-    if _is_folder(output):
-        return row
+    if is_folder(output):
+        return row or _named_like(Path(output).name)
     if (split or pack) and registry.by_suffix(Path(output), output=True):
         option = "--split" if split else "--shard-size"
         raise UsageError(f"{output}: {option} writes a folder", remedy=f"write -o {output}/ if that is its name")
@@ -84,7 +91,14 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
     return row
 
 
-def _is_folder(output: str) -> bool:
+def _named_like(folder: str) -> Format | None:
+    """The format of pictures that a folder is called by: ``png/``, ``jpg/``."""
+    named = (r for r in registry.writable() if r.group == "image" and (folder == r.name or f".{folder}" in r.suffixes))
+    return next(named, None)
+
+
+def is_folder(output: str) -> bool:
+    """Whether that word, of -o, names a folder."""
     return output.endswith("/") or Path(output).is_dir()
 
 
@@ -133,11 +147,13 @@ def _nothing_to_do(path: Path) -> UsageError:
 
 
 def _kept(one: Input) -> Format:
-    """The format of an input, if tconv writes it; of an index that of its shards, as its name tells."""
+    """The format of an input, if tconv writes it and it is none of pictures, which become tensors; of an index that of
+    its shards, as its name tells.
+    """
     if one.format.name == "index":
         shards = registry.by_suffix(Path(one.path.name[: -len(".index.json")]), output=True)
         return shards or registry.FORMATS["safetensors"]
-    return one.format if one.format.writer else registry.FORMATS["safetensors"]
+    return one.format if one.format.writer and one.format.group != "image" else registry.FORMATS["safetensors"]
 
 
 def _is_folder_of_shards(one: Input) -> bool:
@@ -174,8 +190,11 @@ def _sharded(one: Input, path: Path, root: Path, shown: str, row: Format | None)
 def _in_folder(
     inputs: Sequence[Input], place: Path, row: Format | None, shown: str, split: bool, pack: bool
 ) -> list[Target]:
-    """One file for each input at the same place below the folder, its suffix replaced; of shards all of its files."""
+    """One file for each input at the same place below the folder, its suffix replaced; of shards all of its files. A
+    file of a picture holds just one, so that there is one for each tensor.
+    """
     root = _resolved(place)
+    split = split or (not pack and row is not None and row.group == "image")
     targets = []
     for one in inputs:
         inner = one.path.relative_to(one.root) if one.root else Path(one.path.name)
@@ -189,7 +208,10 @@ def _in_folder(
 
 
 def below(target: Target, name: str) -> Path:
-    """The file for the tensor of that name in a ``split`` target; a name that is no plain path below it is refused."""
+    """The file for the tensor of that name in a ``split`` target; a name that is no plain path below it is refused.
+
+    A picture that is called by its file, ``cats/a.jpg``, changes its suffix.
+    """
     inner = PurePosixPath(name)
     parts = name.split("/")
     if not name or inner.is_absolute() or any(p in ("", ".", "..") for p in parts) or "\\" in name or "\0" in name:
@@ -201,53 +223,10 @@ def below(target: Target, name: str) -> Path:
     suffix = target.format.suffixes[0]
     if any(len(os.fsencode(p)) + len(suffix) > 255 for p in parts):
         raise TconvError("the name is too long for a file name", remedy="write one file with -o", tensor=name[:60])
-    return target.root.joinpath(*parts[:-1], parts[-1] + suffix)
+    picture = target.format.group == "image" and _is_image(inner)
+    return target.root.joinpath(*parts[:-1], (inner.stem if picture else parts[-1]) + suffix)
 
 
-def check(paths: Sequence[tuple[Path, Sequence[Input]]]) -> list[TconvError]:
-    """Refuse, naming all of them: two inputs for one file, a target that is no file. Files there already are returned,
-    each as the refusal that it is unless it may be replaced.
-    """
-    problems: list[TconvError] = []
-    existing: list[TconvError] = []
-    taken: dict[Path, Sequence[Input]] = {}
-    for path, inputs in paths:
-        if path in taken:
-            first, second = taken[path][0].path, inputs[0].path
-            problems.append(TconvError(f"{first} and {second} would both become it", remedy="rename one", file=path))
-            continue
-        taken[path] = inputs
-        if path.is_file():
-            existing.append(_existing(path, inputs))
-        else:
-            problems += _unfit(path)
-    raise_all(problems)
-    return existing
-
-
-def check_report(path: Path, inputs: Sequence[Path], outputs: Sequence[Path]) -> list[TconvError]:
-    """Refuse a report where something else is, or will be; one that is there already is returned as a refusal."""
-    problems = _unfit(path) if not path.is_file() else []
-    if any(p.exists() and path.exists() and p.samefile(path) for p in inputs):
-        problems = [TconvError("the report would replace an input", remedy="give it another name", file=path)]
-    elif any(path == output or path in output.parents for output in outputs):
-        problems = [TconvError("the report would be where an output goes", remedy="give it another name", file=path)]
-    raise_all(problems)
-    return [_existing(path, ())] if path.is_file() else []
-
-
-def _unfit(path: Path) -> list[TconvError]:
-    if path.is_symlink():
-        return [TconvError("is a link that leads back to itself", remedy="give another output", file=path)]
-    if not path.exists():
-        blocked = next((p for p in path.parents if p.exists() and not p.is_dir()), None)
-        return [TconvError(f"{blocked} is not a folder", file=path)] if blocked else []
-    if path.is_dir():
-        return [TconvError("is a folder", remedy="give a file, or end a folder's name with /", file=path)]
-    return [TconvError("is neither a file nor a folder", remedy="give a file to write", file=path)]
-
-
-def _existing(path: Path, inputs: Sequence[Input]) -> TconvError:
-    if any(i.path.exists() and i.path.samefile(path) for i in inputs):
-        return TconvError("is an input too", remedy="give another output, or --force to replace it", file=path)
-    return TconvError("exists already", remedy="--force replaces it once the new file is whole", file=path)
+def _is_image(path: PurePosixPath) -> bool:
+    row = registry.by_suffix(Path(path))
+    return row is not None and row.group == "image"

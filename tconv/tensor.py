@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from tconv.dtypes import DType
 from tconv.errors import NotTensor
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from tconv.account import Account
     from tconv.ops import Array, Op
+
+    # Called as visit(i, lo, values) from any thread: elements [lo, lo + values.size) of tensor i, flat, in C order.
+    # The array is used again when it returns.
+    Visit: TypeAlias = Callable[[int, int, Array], None]
 
 Range = tuple[float, float]
 NO_ATTRS: Mapping[str, Any] = {}
@@ -27,7 +33,8 @@ class Spec:
     ``axes`` names the axes ("HWC", "NCHW"), or is None (a weight). ``range`` is the interval in which the values are
     promised to lie, None where nobody knows. ``alias_of`` is the name of the tensor whose bytes these are.
     ``attrs`` carries what a container or a step wants to see again: ``requires_grad``, ``parameter``, ``alpha``,
-    ``channels`` ("BGR" where it is not RGB), ``shard`` (the file of a sharded checkpoint that it is in) …
+    ``channels`` ("BGR" where it is not RGB), ``label`` (of data: no step changes it unasked), ``shard`` (the file of a
+    sharded checkpoint that it is in) …
     """
 
     name: str
@@ -106,6 +113,29 @@ class Sequential(Protocol):
     def sequential(self) -> bool: ...
 
 
+class Raster(NamedTuple):
+    """A picture as a resize best takes it: what ``source`` decodes, at one ``shrink``-th of its size.
+
+    ``box``: where in there the picture lies, as (top, left, bottom, right), in pixels and fractions of them.
+    ``padded``: a byte without meaning follows the three of each pixel.
+    """
+
+    source: Source
+    box: tuple[float, float, float, float]
+    padded: bool = False
+    shrink: int = 1
+
+
+class Scalable(ABC):
+    """A source of one picture that may have a better way to decode it for a resize."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def raster(self, height: int, width: int) -> Raster | None:
+        """For a picture of that size made of it by means of pixels; None if there is no better way."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tensor:
     """What it is (after all ``ops``), where its bytes are, and what is still to be done to them."""
@@ -132,8 +162,9 @@ class Extra:
     """What rides along with the tensors.
 
     ``kind``: weights (of a model) or data (images, arrays, labels). ``tree``: the container as it was read, with a
-    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name. ``index``:
-    what the index of a sharded checkpoint says of it. ``whole``: the user wants all of it converted, an optimizer's
+    ``Ref`` where a tensor stood; None where the format holds no structure. ``metadata``: strings by name. ``texts``:
+    lists of texts by name that belong to data, as the names of classes do. ``index``: what the index of a sharded
+    checkpoint says of it. ``whole``: the user wants all of it converted, an optimizer's
     state too. ``fields``: a glob for the integer fields of data that arithmetic may change, None where the user has
     not said.
     """
@@ -141,9 +172,11 @@ class Extra:
     kind: Literal["weights", "data"]
     tree: Any = None
     metadata: Mapping[str, str] = field(default_factory=dict)
+    texts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     index: Mapping[str, Any] = field(default_factory=dict)
     whole: bool = False
     fields: str | None = None
+    partial: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,9 +196,15 @@ class Stream:
 
 
 class Scan(Protocol):
-    """Goes through all values of tensors without writing any: what their casts lose, with details if asked for."""
+    """Goes through all values of tensors without writing any."""
 
-    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> Sequence[Account]: ...
+    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> Sequence[Account]:
+        """What their casts lose, with details if asked for."""
+        ...
+
+    def values(self, tensors: Sequence[Tensor], visit: Visit) -> None:
+        """Show them all to ``visit``."""
+        ...
 
 
 class Step(ABC):
@@ -179,6 +218,9 @@ class Step(ABC):
     usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
     rounds: ClassVar[bool] = False  # whether its results are rounded to a dtype, which they may overflow
     choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
+    open_choices: ClassVar[Sequence[str]] = ()  # the parameters among them that take other words too
+    # Whether it looks at tensors together: at all of them, or with --batch-size at those of one batch.
+    gathers: ClassVar[bool] = False
 
     @abstractmethod
     def apply(self, stream: Stream) -> Stream: ...
@@ -192,6 +234,14 @@ class Step(ABC):
         """The same step with what the values of ``stream`` decide settled, and a note on each decision."""
         return self, ()
 
+    def flat(self) -> Iterator[Step]:
+        """The step itself, or where it is made of steps those, in their order."""
+        yield self
+
+    def each(self, change: Callable[[Step], Step]) -> Step:
+        """The step with ``change`` done to it, or where it is made of steps to each of those."""
+        return change(self)
+
     @abstractmethod
     def __str__(self) -> str:
         """The step as it is written in a chain: ``resize(224)``; parses back to an equal step."""
@@ -199,31 +249,57 @@ class Step(ABC):
 
 @dataclass(frozen=True)
 class ReadOptions:
-    """How to read, for the formats that have a choice; the defaults are those of the command line."""
+    """How to read, for the formats that have a choice; the defaults are those of the command line.
 
-    channels: Literal["rgb", "bgr", "gray", "rgba", "keep"] = "rgb"
+    ``channels``: "keep" gives a file's own, and so does "own", but RGB for the inks of CMYK. ``fast``: what a resize
+    makes smaller may be decoded at a fraction of its size.
+    """
+
+    channels: Literal["rgb", "bgr", "gray", "rgba", "keep", "own"] = "rgb"
     alpha: Literal["white", "black", "drop"] = "white"
     palette: Literal["rgb", "index"] = "rgb"
     frames: Literal["first", "all"] = "first"
     exif: bool = True
     max_pixels: int | None = None
+    fast: bool = False
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """How to write, for the formats that have a choice. ``quality``: of lossy ones, 1 to 100, None for their own."""
+
+    quality: int | None = None
 
 
 class Writer(ABC):
     """One output file, planned from specs and then filled from any thread in any order.
 
-    The constructor plans: it fixes every byte offset (``size`` is the file's size in bytes, within a few percent
-    where a format cannot tell), lists in ``left_out`` what the format cannot hold, and refuses dtypes and names it
-    cannot write. Nothing is created before ``open``.
+    The constructor plans: it fixes every byte offset (``size`` is the file's size in bytes; until ``commit``, within a
+    few percent where a format cannot tell, and the most it can be where it ``compresses``), lists in ``left_out`` what
+    the format cannot hold, says in ``notes`` what the user should hear, and refuses dtypes and names it cannot write.
+    Nothing is created before ``open``.
     """
 
     size: int
     left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    compresses: ClassVar[bool] = False
+    lossy: ClassVar[bool] = False  # whether values read back are not quite those that were written
     holds_tree: ClassVar[bool] = False  # whether nested containers and plain values survive
     single: ClassVar[bool] = False  # whether the file holds just one, nameless array
 
     @abstractmethod
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None: ...
+
+    @classmethod
+    def planned(cls, specs: Sequence[Spec], extra: Extra, options: WriteOptions) -> Writer:
+        """The writer with what the user says of how to write, for formats that have a choice to override."""
+        return cls(specs, extra)
+
+    @property
+    def rereading(self) -> ReadOptions:
+        """How the file is to be read so that what was written comes back."""
+        return ReadOptions()
 
     def stored(self, i: int) -> bool:
         """Whether tensor ``i`` has bytes of its own to write; not so for an alias that the format keeps as one."""

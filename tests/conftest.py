@@ -6,6 +6,11 @@ import importlib
 import os
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes tells of the machine, not of the code.
+settings.register_profile("tconv", deadline=None)
+settings.load_profile("tconv")
 
 
 def pytest_sessionstart() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tconv.errors import TconvError, TconvErrors, UsageError, printable, raise_all
+from tconv.errors import Problems, TconvError, TconvErrors, UsageError, printable, raise_all
 
 
 def test_an_error_reads_place_reason_remedy() -> None:
@@ -55,3 +55,15 @@ def test_no_problem_raises_nothing_and_one_raises_itself() -> None:
 def test_a_usage_error_among_several_decides_the_exit_code() -> None:
     assert TconvErrors([TconvError("a"), UsageError("b")]).exit_code == 2
     assert TconvErrors([TconvError("a")]).exit_code == 1
+
+
+def test_problems_of_several_places_are_one_list_with_each_remedy_once() -> None:
+    found = Problems()
+    found.raise_all()
+    found.add(TconvError("one", file="a"))
+    found.add(TconvErrors([TconvError("two", file="b"), UsageError("three", file="b")], remedy="mend it"))
+    found.add(TconvErrors([TconvError("four", file="c")], remedy="mend it"))
+    with pytest.raises(TconvErrors) as caught:
+        found.raise_all()
+    assert str(caught.value) == "a: one\nb: two\nb: three\nc: four\nmend it"
+    assert caught.value.exit_code == 2

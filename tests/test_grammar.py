@@ -53,7 +53,7 @@ def test_a_chain_keeps_the_order_and_the_text_of_each_call() -> None:
         ("f(a=1, a=2)", "each parameter once at position 8"),
         ("f(__import__('os'))", "')' at position 13"),
         ("f(1 + 1)", "at position 5, found '+ 1)'"),
-        ("f(;)", "one of ( ) [ ] , = | at position 3, found ';)'"),
+        ("f(;)", "one of ( ) [ ] , = : | at position 3, found ';)'"),
         ("f('open)", "at position 3"),
         ("(1)", "the name of a step at position 1"),
     ],

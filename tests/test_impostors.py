@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ LFS = b"""version https://git-lfs.github.com/spec/v1
 oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393
 size 12345678
 """
+
+
+def tar() -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("sys_info"), io.BytesIO())
+    return made.getvalue()
+
+
 AGAIN = "download it again, by the link to the file itself"
 CASES: dict[str, tuple[bytes, str]] = {
     "Git LFS": (
@@ -51,6 +62,7 @@ CASES: dict[str, tuple[bytes, str]] = {
     "a long text": (b"word " * 2000, "a text (" + ("word " * 20)[:59] + "…) in the place of the file"),
     "text that is not of ASCII": ("schließen".encode(), "a text (schließen) in the place of the file"),
     "zeros": (bytes(5000), "begins with nothing but zeros, as an unfinished download does; download it again"),
+    "tar": (tar(), "a tar archive; unpack it first: tar -xf; what PyTorch before 0.1.10 saved, load with PyTorch"),
     "gzip": (gzip.compress(b"x"), "is packed by gzip; unpack it first: gzip -d"),
     "xz": (lzma.compress(b"x"), "is packed by xz; unpack it first: xz -d"),
     "bzip2": (bz2.compress(b"x"), "is packed by bzip2; unpack it first: bzip2 -d"),

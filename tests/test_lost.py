@@ -14,6 +14,7 @@ from tconv.casts import cast
 from tconv.dtypes import dtype
 from tconv.lost import Detail, Lost
 
+LARGEST = "1.7976931348623157e+308"
 VALUES = st.floats(width=32) | st.sampled_from([70000.0, -1e30, 1e-10, 300.0, float("nan"), float("-inf")])
 
 
@@ -109,6 +110,18 @@ def test_the_largest_is_the_one_farthest_from_zero() -> None:
             "float8_e4m3fn",
             "2 inf of 8 values overflow float8_e4m3fn (its range is ±448)",
         ),
+        (
+            Lost(2, overflow=1, lowest=float("inf"), highest=float("inf")),
+            "float64",
+            "float64",
+            f"1 of 2 values overflow float64 (the largest is beyond {LARGEST}; its range is ±{LARGEST})",
+        ),
+        (
+            Lost(9, overflow=2, lowest=float("-inf"), highest=70000.0),
+            "float64",
+            "float16",
+            "2 of 9 values overflow float16 (from beyond -1.7976931348623157e+308 to 70000; its range is ±65504)",
+        ),
         (Lost(9, underflow=2), "float32", "float16", "2 of 9 values became 0"),
         (Lost(9, inexact=1), "int64", "float32", "1 of 9 values is not exact in float32"),
         (Lost(9, inexact=4), "int64", "float16", "4 of 9 values are not exact in float16"),
@@ -169,6 +182,7 @@ def test_float32_weights_as_float16_have_some_73_decibels() -> None:
 )
 def test_what_is_said_of_a_broken_statement(lost: Lost, stated: tuple[float, float], src: str, text: str) -> None:
     assert lost.outside(stated, dtype(src)) == text
+    assert lost.outside(stated, dtype(src), "the range") == text.replace("stated ", "")
 
 
 def test_remedies_are_those_that_help() -> None:

@@ -36,10 +36,10 @@ def test_every_step_prints_as_what_it_parses_from(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("nomalize(imagenet)", "no step 'nomalize'; did you mean normalize?"),
+        ("nomalize(imagenet)", "no step 'nomalize'; did you mean normalize or denormalize?"),
         ("normalize(mean=0.5)", "std"),
         ("resize(224, methd=bicubic)", "no parameter 'methd'; did you mean method?"),
-        ("resize(224, bicubic, 3)", "it takes 2 values at most (size, method), not 3"),
+        ("crop(224, 0, 0, 3)", "it takes 3 values at most (size, top, left), not 4"),
         ("resize(224, size=225)", "'size' is given twice"),
         ("resize()", "size"),
         ("cast(floot16)", "floot16"),
@@ -55,6 +55,8 @@ def test_every_step_prints_as_what_it_parses_from(text: str) -> None:
         ("permute(CHW, orde=HWC)", "no parameter 'orde'; did you mean order?"),
         ("normalize(imgnet)", "did you mean imagenet?"),
         ("resize(224, method=bicubc)", "no method 'bicubc'; did you mean bicubic?"),
+        ("resize(640, aspect=inside)", "no aspect 'inside'; valid: contain, cover"),
+        ("resize(640, aspect=contian)", "no aspect 'contian'; did you mean contain?"),
         ("scale(like=torch)", "no convention 'torch'; did you mean torchvision?"),
         ("cast('<f4')", "NumPy's '<f4' is called float32 here"),
     ],
@@ -96,6 +98,8 @@ def test_every_step_says_how_it_is_written(name: str) -> None:
 def test_the_words_that_a_step_lists_are_those_it_takes() -> None:
     for word in step("resize").choices["method"]:
         steps_from_text([f"resize(8, method={word})"])
+    for word in step("resize").choices["aspect"]:
+        steps_from_text([f"resize(8, aspect={word})"])
     for word in step("scale").choices["like"]:
         steps_from_text([f"scale(float32, like={word})"])
     for word in step("normalize").choices["stats"]:

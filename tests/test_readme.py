@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tconv.recipes import recipe_files
+
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")
 IGNORED = [line for line in (ROOT / ".gitignore").read_text().splitlines() if line.startswith("examples/")]
@@ -116,6 +118,36 @@ def test_the_make_rule_halves_a_checkpoint(place: Path) -> None:
 )
 def test_the_scripts_do_what_they_say(place: Path, command: str, last: str) -> None:
     assert run(place, command).splitlines()[-1] == last
+
+
+SHAPES = {
+    "clip": (3, 224, 224), "imagenet": (3, 224, 224), "imagenet-eval": (3, 224, 224), "keras-mobilenet": (224, 224, 3),
+    "mnist": (1, 28, 28), "tf-image": (224, 224, 3), "vit-inception": (3, 224, 224),
+    "yolo-letterbox": (3, 640, 640),
+}  # fmt: skip
+
+
+def test_every_pipeline_has_a_target_and_a_line(place: Path) -> None:
+    names = {path.stem for path in recipe_files()}
+    made = run(place, "make -s pipelines 2>/dev/null").split()
+    assert {Path(path).name.split(".")[1] for path in made} == names
+    scripted = run(place, "./pipelines.sh photos tiny.pt out/lines 2>/dev/null").split()
+    assert {Path(path).stem for path in scripted} == names
+    assert run(place, "make -s pipelines") == ""  # all is up to date
+    for path in made:
+        target = place / "examples" / path
+        line = place / "examples" / "out" / "lines" / f"{target.name.split('.')[1]}{target.suffix}"
+        if target.suffix == ".pt":
+            assert target.read_bytes() == line.read_bytes()
+            continue
+        with np.load(target) as first, np.load(line) as second:
+            assert sorted(first) == sorted(second)
+            pictures = [name for name in first if not name.endswith(".letterbox")]
+            assert sorted(pictures) == sorted(p.name for p in (place / "examples" / "photos").iterdir())
+            for name in pictures:
+                assert first[name].shape == SHAPES[line.stem]
+                assert first[name].dtype == np.float32
+                np.testing.assert_array_equal(first[name], second[name])
 
 
 def test_the_spirals_are_what_their_script_makes(tmp_path: Path) -> None:

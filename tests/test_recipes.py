@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -65,13 +66,13 @@ def test_yaml_entries_may_be_written_in_every_way(tmp_path: Path) -> None:
         ("version: 1\nsteps: [resize: [224, 224]]", "method takes a word, not 224; for example resize(224)"),
         ("version: 1\nsteps: [resize: {1: 2}]", "there is no parameter 1; it has size and method"),
         ("version: 1\nsteps: [scale]\nname: x", "it has an unknown name; a small one is"),
-        ("a: *x", "line 1 is no YAML"),
+        ("a: *x", ":1:4: is no pipeline: it is no YAML (found undefined alias 'x')"),
         ("version: !!bool x\nsteps: [scale]", "is no YAML"),
         ("[" * 100_000, "is no YAML"),
         ("#" * 2_000_000, "is larger than 1,048,576 bytes"),
         ("version: 2\nsteps: [scale]", "version: this tconv does not know 2"),
         ("version: 1\nsteps: [scale]\nstep: x", "step"),
-        ("version: 1\nsteps: [nomalize]", "did you mean normalize?"),
+        ("version: 1\nsteps: [nomalize]", "did you mean normalize or denormalize?"),
         ("version: 1\nsteps: [{scale: , crop: 3}]", "one step to an entry"),
         ("version: 1\nsteps: 3", "steps"),
         ("- just\n- a list", "is no pipeline"),
@@ -115,6 +116,117 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "p.yaml")
     with pytest.raises(UsageError, match=r"p\.yaml: is no file, so no pipeline"):
         recipe(str(tmp_path / "p.yaml"))
+
+
+RULES = """version: 1
+steps:
+  - scale
+  - match: ["*.norm.*", "bias"]
+    steps: [cast(float32)]
+  - match: "*"
+    steps: clamp(0, 1) | cast(float16)
+  - clamp: [0, 1]
+  - match: "x"
+    steps: []
+"""
+
+
+def test_rules_that_follow_each_other_are_one_set(tmp_path: Path) -> None:
+    assert list(recipe(write(tmp_path / "x.yaml", RULES)).steps) == steps_from_text(
+        [
+            'scale | match(["*.norm.*", "bias"]: cast(float32), "*": clamp(0, 1) | cast(float16))',
+            'clamp(0, 1) | match("x": [])',
+        ]
+    )
+
+
+def test_the_file_of_the_readme_is_one(tmp_path: Path) -> None:
+    readme = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf8")
+    (text,) = re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL)
+    assert list(recipe(write(tmp_path / "x.yaml", text), {"dtype": "half"}).steps) == steps_from_text(
+        ['match(["*.norm.*", "head.*"]: cast(float32), "*": cast(float16))']
+    )
+
+
+def test_options_and_variables_come_with_the_steps(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.yaml",
+        "version: 1\ninput: {channels: '${order:rgb}', only: '*.jpg'}\nsteps: resize(${size:224})\n"
+        "output:\n  stack: ${stack:true}\n",
+    )
+    found = recipe(path, {"size": "256x128", "order": "bgr"})
+    assert list(found.steps) == steps_from_text(["resize(256x128)"])
+    assert found.settings == {"channels": "bgr", "only": ("*.jpg",), "stack": True}
+    assert found.variables == {"order": "rgb", "size": "224", "stack": "true"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (
+            "version: 1\nsteps:\n  - scale\n  - nomalize: clip\n",
+            "x.yaml:4:5: there is no step 'nomalize'; did you mean normalize",
+        ),
+        ("version: 1\nsteps:\n  - 'scale | nomalize'\n", "x.yaml:3:14: there is no step 'nomalize'"),
+        ("version: 1\nsteps: scale | nomalize\n", "x.yaml:2:16: there is no step 'nomalize'"),
+        (
+            "version: 1\nsteps:\n- resize: {size: 9, methd: box}\n",
+            "x.yaml:3:21: resize: there is no parameter 'methd'; did you mean method?",
+        ),
+        (
+            "version: 1\nsteps:\n- resize: {size: 9, method: bx}\n",
+            "x.yaml:3:21: resize: there is no method 'bx'; did you mean box?",
+        ),
+        ("version: 1\nsteps:\n- clamp: [0, x]\n", "x.yaml:3:14: clamp: hi takes a number, not 'x'"),
+        ("version: 1\nsteps:\n- resize(9, 9)\n", "x.yaml:3:13: resize(9, 9): method takes a word, not 9"),
+        ("version: 1\nsteps:\n- clamp(0;1)\n", "x.yaml:3:10: 'clamp(0;1)': expected"),
+        ("version: 1\nsteps:\n- resize: ${s:0}\n", "x.yaml:3:3: resize: a side of 0 pixels"),
+        ("version: 1\nsteps:\n- 'resize(${s:0})'\n", "x.yaml:3:3: resize: a side of 0 pixels"),
+        ("version: 1\nsteps:\n- crop: ${s}\n", "x.yaml:3:9: the variable 's' has no value; --set s=VALUE"),
+        (
+            "version: 1\nsteps: [scale]\ninput: {chanels: rgb}\n",
+            "x.yaml:3:9: is no pipeline: input: it has an unknown chanels; did you mean channels?",
+        ),
+        ("version: 1\nsteps: [scale]\ninput: {batch: rgb}\n", "there are channels, alpha, "),
+        (
+            "version: 1\nsteps: [scale]\ninput:\n  channels: grb\n",
+            "x.yaml:4:13: is no pipeline: input.channels: this tconv does not know 'grb'; did you mean rgb or bgr?",
+        ),
+        (
+            "version: 1\nsteps: [scale]\noutput:\n  stack: 3\n",
+            "x.yaml:4:10: is no pipeline: output.stack: expected bool, got int",
+        ),
+        ("version: 1\nstps: [scale]\n", "is no pipeline: "),
+        ("version: 1\nsteps: [scale]\ninput: {range: [1, 0]}\n", "LO must be less than HI"),
+        ("version: 1\nsteps:\n- match: a\n", "x.yaml:3:3: a rule needs steps"),
+        (
+            "version: 1\nsteps:\n- match: a\n  step: scale\n",
+            "x.yaml:4:3: there is no 'step' in a rule; did you mean steps?",
+        ),
+        (
+            "version: 1\nsteps:\n- match: 3\n  steps: scale\n",
+            "x.yaml:3:10: match: a rule is for a pattern of names, not for 3",
+        ),
+        (
+            "version: 1\nsteps:\n- match: [a]\n  steps:\n  - scale\n  - cst: half\n",
+            "x.yaml:6:5: there is no step 'cst'; did you mean cast?",
+        ),
+        ("version: 1\nsteps:\n- match: {a: b}\n  steps: scale\n", "not for {'a': 'b'}"),
+        ("\xff", "it is no text in UTF-8"),
+    ],
+)
+def test_errors_say_the_line_and_the_column(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(text.encode("latin1"))
+    with pytest.raises(UsageError) as caught:
+        recipe(str(path))
+    assert says in str(caught.value)
+
+
+def test_a_variable_that_the_file_does_not_have(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.yaml", "version: 1\nsteps:\n- resize: ${size:9}\n")
+    with pytest.raises(UsageError, match=r"x\.yaml: it has no variable 'sizes'; did you mean size\?"):
+        recipe(path, {"sizes": "3"})
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,13 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pytest
 
 from tconv import evaluate
+from tconv.account import Account
 from tconv.dtypes import dtype
 from tconv.errors import TconvError
 from tconv.ops import CastTo
@@ -22,7 +23,7 @@ from tconv.tensor import Extra, Spec, Tensor, Writer
 from tests.memory import ArraySource, tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tconv.ops import Array
 
@@ -101,6 +102,22 @@ def test_every_element_is_written_once_and_whole_outputs_are_committed(
     assert sum(done) == 3 * 2 * 1078
 
 
+def test_a_file_that_is_long_in_finishing_keeps_nobody_from_the_next(tmp_path: Path) -> None:
+    one = tensor(np.ones(4, np.float32))
+    slow, next_ = output(tmp_path / "a", one), output(tmp_path / "b", one)
+    begun, waited = threading.Event(), []
+    memory(next_).hook = lambda _i: begun.set()
+
+    class Slow(Memory):
+        def commit(self) -> None:
+            waited.append(begun.wait(10))
+            super().commit()
+
+    slow.writer = Slow([one.spec], Extra("data"))
+    Runner(2, 1 << 20, lambda _n: None).run([slow, next_])
+    assert waited == [True]
+
+
 def test_what_is_wrong_with_inputs_is_collected_and_the_rest_is_done(tmp_path: Path, workers: int) -> None:
     good = tensor(np.ones(4, np.float32), name="good")
     bad = output(tmp_path / "a", broken("x", TconvError("is truncated")), good, broken("y", OSError(5, "I/O error")))
@@ -170,6 +187,46 @@ def test_memory_under_way_stays_within_the_limit(tmp_path: Path) -> None:
     assert run(cost - 1) == 1  # too large for the limit: alone
     assert run(2 * cost) == 2
     assert run(100 * cost) > 2
+
+
+class Costly(evaluate.Program):
+    """One piece of a tensor that takes as many bytes as the tensor has elements, and what all threads hold at once."""
+
+    lock: ClassVar[threading.Lock] = threading.Lock()
+    held: ClassVar[dict[int, int]] = {}
+    most: ClassVar[int] = 0
+
+    def __init__(self, tensor: Tensor, detail: bool = False) -> None:
+        self.cost = tensor.spec.size
+
+    def pieces(self) -> Iterator[evaluate.Piece]:
+        yield evaluate.Piece(0, 1, Path("x"), self.cost)
+
+    def make(self, piece: evaluate.Piece, out: Array) -> Account:
+        with self.lock:
+            mine = threading.get_ident()
+            self.held[mine] = max(self.held.get(mine, 0), piece.cost)
+            type(self).most = max(self.most, sum(self.held.values()))
+        time.sleep(0.0005)
+        return Account()
+
+    @classmethod
+    def release(cls) -> None:
+        with cls.lock:
+            cls.held.pop(threading.get_ident(), None)
+
+
+def test_what_threads_keep_for_the_next_piece_counts_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tconv.runner.program", Costly)
+    monkeypatch.setattr("tconv.runner.scratch.release", Costly.release)
+    sizes = [40, 30, 33, 10, 100, 25, 20, 75, 33, 1, 60, 60, 30, 99, 33, 33, 33, 50]
+    for order in (sizes, sizes[::-1], sorted(sizes)):
+        Costly.held.clear()
+        Costly.most = 0
+        out = output(tmp_path, *(tensor(np.zeros(n, np.int8), name=f"{i}") for i, n in enumerate(order)))
+        Runner(3, 100, lambda _n: None).run([out])
+        assert Costly.most <= 100
+        assert sum(times.sum() for times in memory(out).times) == len(sizes)
 
 
 def test_losses_are_kept_by_tensor_and_for_a_stack_by_part(tmp_path: Path, workers: int) -> None:

@@ -86,6 +86,16 @@ def test_select_keeps_what_a_dict_carries_beside_its_items() -> None:
 
 
 @pytest.mark.parametrize(
+    ("path", "name"),
+    [("nets.1", "w"), ("nets.1.w", "nets.1.w"), ("a.b", "c.w"), ("a.b.c", "w"), ("a.b.c.w", "a.b.c.w")],
+)
+def test_select_goes_by_places_of_lists_and_by_keys_with_dots(path: str, name: str) -> None:
+    tree = {"nets": [{"w": Ref("nets.0.w")}, {"w": Ref("nets.1.w")}], "a": {"x": Ref("a.x")}}
+    tree["a.b"] = {"c": {"w": Ref("a.b.c.w")}}
+    assert names(selection.select(checkpoint(tree), path)) == [name]
+
+
+@pytest.mark.parametrize(
     ("path", "says"),
     [("modle", "has epoch, state_dict, optimizer_states, hyper_parameters"), ("state_dict.x", "state_dict has a, b"),
      ("hyper_parameters", "no tensor under")],

@@ -11,7 +11,7 @@ from tconv import targets
 from tconv.errors import TconvError, UsageError
 from tconv.inputs import Input
 from tconv.registry import FORMATS
-from tconv.targets import Target, below, check, check_words, choose
+from tconv.targets import Target, below, check_words, choose
 
 
 def source(path: str, kind: str, root: str | None = None) -> Input:
@@ -114,8 +114,8 @@ def test_a_file_takes_all_inputs_and_its_suffix_is_the_format(tmp_path: Path) ->
 
 
 def test_a_suffix_of_no_format_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match=r"out\.png: the suffix '\.png'.*\.npy, \.npz, \.safetensors, \.pt"):
-        shown([source("a.npy", "npy")], "out.png")
+    with pytest.raises(UsageError, match=r"out\.bmp: the suffix '\.bmp'.*\.png, .*\.npy, \.npz, \.safetensors, \.pt"):
+        shown([source("a.npy", "npy")], "out.bmp")
     assert shown([source("a.npy", "npy")], "out.weird", format_name="npy") == ["out.weird"]
 
 
@@ -150,36 +150,6 @@ def test_names_with_slashes_make_folders(tmp_path: Path) -> None:
     assert below(target, "layers.0.weight") == tmp_path / "out" / "layers.0.weight.npy"
 
 
-def problems(paths: list[tuple[Path, list[Input]]]) -> str:
-    with pytest.raises(TconvError) as caught:
-        check(paths)
-    return str(caught.value)
-
-
-def test_two_inputs_for_one_file_are_named() -> None:
-    a, b = source("in/a.png", "png", "in"), source("in/a.jpg", "jpeg", "in")
-    chosen = choose([a, b], "out/", "npy", "")
-    assert "in/a.png and in/a.jpg would both become it" in problems([(t.path, list(t.inputs)) for t in chosen])
-
-
-def test_what_exists_is_in_the_way(tmp_path: Path) -> None:
-    target = tmp_path / "a.npy"
-    target.touch()
-    one = source(str(target), "npy")
-    (other,) = check([(target, [source("b.npy", "npy")])])
-    assert "exists already; --force" in str(other)
-    (itself,) = check([(target, [one])])
-    assert "is an input too" in str(itself)
-    assert check([(tmp_path / "new.npy", [one])]) == []
-
-
-def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
-    assert "neither a file nor a folder" in problems([(Path("/dev/null"), [])])
-    assert "is a folder" in problems([(tmp_path, [])])
-    (tmp_path / "f").touch()
-    assert f"{tmp_path / 'f'} is not a folder" in problems([(tmp_path / "f" / "x.npy", [])])
-
-
 def test_links_are_resolved(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link.npy").symlink_to(tmp_path / "real" / "x.npy")
@@ -187,13 +157,6 @@ def test_links_are_resolved(tmp_path: Path) -> None:
     assert (target.path, target.root, target.shown) == (
         tmp_path / "real" / "x.npy", tmp_path / "real", "link.npy",
     )  # fmt: skip
-
-
-def test_a_link_to_itself_is_no_target(tmp_path: Path) -> None:
-    loop = tmp_path / "loop.npy"
-    loop.symlink_to(loop)
-    (target,) = choose([source("a.npy", "npy")], str(loop), None, "")
-    assert "is a link that leads back to itself" in problems([(target.path, [])])
 
 
 def test_a_name_of_any_bytes_makes_a_file(tmp_path: Path) -> None:
@@ -215,3 +178,23 @@ def test_wrong_words_are_wrong_without_a_look_at_any_file(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         check_words(output, form, split)
+
+
+def test_pictures_in_a_folder_are_called_by_their_tensors(tmp_path: Path) -> None:
+    (target,) = choose([source("a.npz", "npz")], "out/", "jpeg", "")
+    assert target.split
+    assert below(target, "cats/1.png") == tmp_path / "out" / "cats" / "1.jpg"
+    assert below(target, "batch-00000") == tmp_path / "out" / "batch-00000.jpg"
+    assert below(target, "layers.0") == tmp_path / "out" / "layers.0.jpg"
+
+
+def test_a_folder_called_by_a_format_of_pictures_gets_these() -> None:
+    assert [t.format.name for t in choose([source("a.npy", "npy")], "png/", None, "")] == ["png"]
+    assert [t.format.name for t in choose([source("a.npy", "npy")], "png/", "npz", "")] == ["npz"]
+    assert [t.format.name for t in choose([source("a.npy", "npy")], "pictures/", None, "")] == ["npy"]
+
+
+def test_pictures_become_tensors_unless_it_is_said_otherwise() -> None:
+    assert [t.format.name for t in choose([source("a.png", "png")], "out/", None, "")] == ["safetensors"]
+    assert shown([source("a.png", "png")]) == ["a.safetensors"]
+    assert shown([source("a.jpg", "jpeg")], format_name="png") == ["a.png"]

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from tconv.api.pipelines import steps_of
+from tconv.api.pipelines import settings_of, steps_of
 from tconv.errors import UsageError
 from tconv.pipeline import Sugar
 from tconv.request import Request
+from tconv.settings import applied
 from tconv.suggest import did_you_mean, listed
-from tconv.tensor import ReadOptions
+from tconv.tensor import ReadOptions, WriteOptions
 
 if TYPE_CHECKING:
     from tconv.api.pipelines import Steps
@@ -43,6 +44,8 @@ class ReadingOptions(TypedDict, total=False):
     """Whether images are turned upright. By default True."""
     max_pixels: int | None
     """The largest image that is decoded; None for Pillow's limit."""
+    fast: bool
+    """JPEGs that a resize makes smaller may be decoded at a fraction of their size."""
     range: tuple[float, float] | None
     """In which the values lie, where the files do not say: (0, 1), (0, 255)."""
     input_layout: str | None
@@ -74,6 +77,16 @@ class Options(ReadingOptions, total=False):
     """All tensors become one, along a new axis N in front."""
     split: bool
     """A file for each tensor, into a folder."""
+    batch_size: int | None
+    """Stacked images to a file, by names that sort."""
+    drop_last: bool
+    """No smaller last batch."""
+    labels: str | os.PathLike[str]
+    """A CSV or JSONL file of labels; ``"folders"`` or ``"none"``. By default class folders speak for themselves."""
+    quality: int | None
+    """Of JPEG and WebP, 1 to 100."""
+    tie: bool
+    """Tied weights go once into .safetensors, with all their names."""
     shard_size: int | None
     """Bytes: weights go into a folder of shards of that size."""
     on_overflow: Literal["error", "saturate", "inf", "keep"] | None
@@ -84,6 +97,8 @@ class Options(ReadingOptions, total=False):
     """``"amp"``: normalization layers are float32."""
     max_error: float | None
     """The largest relative error of a value for which a tensor is still cast."""
+    min_sqnr: float | None
+    """The least signal-to-noise ratio in dB for which a tensor is quantized."""
     report: str | os.PathLike[str] | None
     """A JSON file that tells what was lost."""
     verify: bool
@@ -97,7 +112,7 @@ class Options(ReadingOptions, total=False):
 
 
 _SEVERAL = ("only", "skip", "keep", "strip_prefix")  # that may be given as one text
-_COUNTS = ("workers", "max_memory", "shard_size", "max_pixels")
+_COUNTS = ("workers", "max_memory", "shard_size", "max_pixels", "batch_size", "quality")
 
 
 def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, options: Mapping[str, Any]) -> Request:
@@ -105,10 +120,11 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
     said = dict(options)
     _refuse_unknown(said, typing.get_type_hints(Options))
     reading = {f.name: said.pop(f.name) for f in dataclasses.fields(ReadOptions) if f.name in said}
+    writing = {f.name: said.pop(f.name) for f in dataclasses.fields(WriteOptions) if f.name in said}
     _refuse_other_words(reading, ReadOptions)
     _refuse_other_words(said, Request)
     for name in _COUNTS:
-        value = {**said, **reading}.get(name)
+        value = {**said, **reading, **writing}.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise UsageError(f"{name} takes a whole number from 1 on, not {value!r}")
     for name in _SEVERAL:
@@ -120,14 +136,22 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
         said["input_layout"] = said["input_layout"].upper()
     if said.get("report") is not None:
         said["report"] = Path(said["report"])
-    return Request(
+    if said.get("labels", "auto") not in ("auto", "folders", "none"):
+        said["labels"] = Path(said["labels"])
+    asked = Request(
         inputs=_words(src),
         output=None if dst is None else os.fspath(dst),
         steps=steps_of(steps),
         sugar=Sugar(stack=said.pop("stack", False)),
         read=ReadOptions(**reading),
+        own_channels=not {"channels", "alpha"} & options.keys(),
+        write=WriteOptions(**writing),
         **said,
     )
+    settings = settings_of(steps)
+    if {"channels", "alpha"} & settings.keys():
+        asked = dataclasses.replace(asked, own_channels=False)
+    return applied(asked, settings, options.keys())
 
 
 def _words(src: Source) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def outside(x: Array, dtype: DType, stated: tuple[float, float]) -> Lost:
     x, dtype = held(x, dtype)
     found = extent(x, dtype)
     lost = Lost(x.size, minimum=found.low, maximum=found.high)
-    low, high = _bounds(dtype, stated)
+    low, high = bounds(dtype, stated)
     if low <= high and found.within(low, high):
         return lost
     if dtype.is_float:
@@ -77,8 +77,10 @@ def outside(x: Array, dtype: DType, stated: tuple[float, float]) -> Lost:
 
 
 @lru_cache(maxsize=64)
-def _bounds(dtype: DType, stated: tuple[float, float]) -> tuple[Number, Number]:
-    """The bounds as values of ``dtype``; the lower is the greater where it has no value between them."""
+def bounds(dtype: DType, stated: tuple[Number, Number]) -> tuple[Number, Number]:
+    """The bounds as values of ``dtype``, which is none of 4 bits: integers for integers, so that they are compared
+    exactly. The lower is the greater where the dtype has no value between them.
+    """
     if not dtype.is_float:
         low, high = max(math.ceil(stated[0]), int(dtype.min)), min(math.floor(stated[1]), int(dtype.max))
         return (low, high) if low <= high else (1, 0)

@@ -9,6 +9,7 @@ def main() -> None:
     _open_standard_streams()
     # What a short-lived command imports stays; looking through it for garbage costs a tenth of a small conversion.
     gc.set_threshold(100_000, 50, 50)
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's would spin at first; the workers are the threads
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # typer needs pydantic, and pydantic no plugins here
 
     try:

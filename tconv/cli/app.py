@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import io
 import os
 import signal
@@ -13,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import check, console, convert, diff, doctor, formats, inspect, pipelines, stats, steps
+from tconv.cli import check, console, convert, diff, doctor, dry_run, formats, inspect, pipelines, schema, stats, steps
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
 
@@ -31,7 +32,7 @@ class DefaultVerb(TyperGroup):
             ctx.exit(WRONG)
         if args and args[0] not in self.commands and args[0].split("=")[0] not in own:
             if not ctx.resilient_parsing:
-                _refuse_mistyped_verb(args[0], list(self.commands))
+                _refuse_mistyped_verb(args[0], list(_VERBS))
             args = [DEFAULT_VERB, *args]
         take_as_typed(self.get_params(ctx))
         return super().parse_args(ctx, args)
@@ -93,6 +94,7 @@ def root(
     tconv images/ --resize 224x224 --normalize --stats imagenet --layout CHW \\
         -o batch.npy
     tconv images/ --step 'resize(256) | crop(224) | scale' -o batch.npy
+    tconv batch.npy -o png/ --denormalize imagenet    pictures again
     tconv inspect ckpt.pt                     what is in it, from headers alone
 
     \b
@@ -106,10 +108,23 @@ def root(
     """
 
 
-for _module in (convert, inspect, doctor, check, diff, stats, formats, steps, pipelines):
+for _module in (convert, dry_run, inspect, doctor, check, diff, stats, formats, steps, pipelines, schema):
     _module.register(app)
+_VERBS: dict[str, Any] = {}
 for _command in app.registered_commands:
     _command.cls = Verb
+    _VERBS[getattr(_command.callback, "__name__", "")] = _command
+
+
+def _with_verbs_for(argv: list[str]) -> typer.Typer:
+    """The root with the one verb that ``argv`` asks for: Typer takes longer to make all of them than a small conversion
+    takes. With all where it is an option of the root that comes first, or nothing does.
+    """
+    if not argv or argv[0].startswith("-"):
+        return app
+    one = copy.copy(app)
+    one.registered_commands = [_VERBS.get(argv[0], _VERBS[DEFAULT_VERB])]
+    return one
 
 
 class Terminated(BaseException):
@@ -148,7 +163,7 @@ def run(argv: list[str]) -> int:
     """One command; what it prints goes to stdout and stderr. Returns the exit code."""
     debug = "--debug" in argv
     try:
-        result = typer.main.get_command(app).main(args=argv, prog_name="tconv", standalone_mode=False)
+        result = typer.main.get_command(_with_verbs_for(argv)).main(args=argv, prog_name="tconv", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except TconvError as problem:

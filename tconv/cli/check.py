@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tconv.cli import complete, reading, values
+from tconv.cli import complete, reading
 from tconv.cli.reading import counted, number
 from tconv.errors import TconvError, UsageError
 
@@ -121,6 +121,7 @@ def check(
 def _rules(expect: Sequence[str], finite: bool, fits: str | None, shape: str | None, range_: str | None) -> list[Rule]:
     from tconv.dtypes import dtype
     from tconv.measure.rules import Expect, Finite, Fits, Within
+    from tconv.values import interval
 
     rules: list[Rule] = []
     if expect:
@@ -132,7 +133,7 @@ def _rules(expect: Sequence[str], finite: bool, fits: str | None, shape: str | N
     if fits is not None:
         rules.append(Fits(dtype(fits)))
     if range_ is not None:
-        rules.append(Within(*values.interval(range_)))
+        rules.append(Within(*interval(range_)))
     if not rules:
         raise UsageError(
             "there is nothing to check", remedy="ask with --expect, --finite, --fits, --shape or --range; see --help"

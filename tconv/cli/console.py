@@ -44,6 +44,10 @@ class Console:
         if self.verbose or self._count[kind] <= ALIKE:
             self._write(text)
 
+    def each(self, text: str) -> None:
+        """A note that is shown however many there are of its kind."""
+        self._write(text)
+
     def __enter__(self) -> Console:
         return self
 

@@ -13,8 +13,10 @@ from tconv.cli.console import human
 from tconv.cli.plan import shape
 from tconv.cli.reading import Opened, counted, number, short
 from tconv.cli.table import table
-from tconv.formats.torch.sharing import share
+from tconv.formats.raw import c_strides
+from tconv.formats.torch.sharing import View, share
 from tconv.inputs import natural
+from tconv.selection import first_few
 
 if TYPE_CHECKING:
     from tconv.measure.statistics import Summary
@@ -53,7 +55,8 @@ def rows(opened: Opened) -> File:
     made = []
     for n, (tensor, view) in enumerate(zip(opened.stream.tensors, share(specs), strict=True)):
         base = specs[view.base]
-        shares = None if view.base == n else ("same" if tensor.spec.alias_of else "part", base.name)
+        whole = view == View(view.base, 0, c_strides(base.shape)) and tensor.spec.shape == base.shape
+        shares = None if view.base == n else ("same" if whole else "part", base.name)
         made.append(Row(opened, tensor, shares))
     return File(opened, made)
 
@@ -99,6 +102,8 @@ def lines(files: Sequence[File], read_values: bool) -> Iterator[str]:
         for line in _table(listed, _columns(shared, read_values)) if listed else ():
             yield f"{indent}{line}"
         yield f"{indent}{_total(group)}"
+        texts = {} if shared else group[0].opened.stream.extra.texts
+        yield from (f"{indent}{name}: {len(text):,} texts, {first_few(text)}" for name, text in texts.items())
     if len(groups) > 1:
         yield f"total: {_total(files)}"
 

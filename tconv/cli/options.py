@@ -39,6 +39,10 @@ Inputs = Annotated[
 Resize = Annotated[
     str | None, _option(STEPS, "Shorter side N, or HxW; antialiased, bilinear.", "--resize", metavar="SIZE")
 ]
+Pad = Annotated[
+    str | None,
+    _option(STEPS, "To the largest, with VALUE (0), and a mask beside; stacks.", "--pad", metavar="[VALUE]"),
+]
 Normalize = Annotated[bool, _flag(STEPS, "Scale the known range of the values to 0…1.", "--normalize")]
 Stats = Annotated[
     str | None,
@@ -50,9 +54,33 @@ Stats = Annotated[
         autocompletion=complete.stats,
     ),
 ]
+Denormalize = Annotated[
+    str | None,
+    _option(
+        STEPS,
+        "The way back, to pictures: STATS as above, or none for values in 0…1.",
+        "--denormalize",
+        metavar="STATS",
+        autocompletion=complete.stats,
+    ),
+]
 Layout = Annotated[
     str | None,
     _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES", autocompletion=_AXES),
+]
+QuantizeTo = Annotated[
+    str | None,
+    _option(
+        STEPS,
+        "To int8, uint8, int4, float8_e4m3fn, nf4 …, with scales beside; 'int4, group=128' and the like.",
+        "--quantize",
+        metavar="DTYPE",
+        autocompletion=complete.words("int8", "uint8", "int4", "uint4", "float8_e4m3fn", "nf4"),
+    ),
+]
+MinSqnr = Annotated[
+    float | None,
+    _option(STEPS, "Tensors of which quantizing leaves a lower SQNR become float16.", "--min-sqnr", metavar="DB"),
 ]
 To = Annotated[
     str | None,
@@ -106,6 +134,10 @@ PipelineName = Annotated[
         autocompletion=complete.pipelines,
     ),
 ]
+Set = Annotated[
+    list[str] | None,
+    _option(STEPS, "A variable of the pipeline; repeatable.", "--set", metavar="NAME=VALUE"),
+]
 
 RangeText = Annotated[str | None, _option(VALUES, "The interval in which the values lie.", "--range", metavar="LO,HI")]
 InputLayout = Annotated[
@@ -128,14 +160,36 @@ Out = Annotated[
 ]
 FormatName = Annotated[
     str | None,
-    _option(OUTPUT, "npy, npz, safetensors or pt.", "--format", metavar="NAME", autocompletion=complete.formats),
+    _option(
+        OUTPUT,
+        "npy, npz, safetensors, pt; png, jpeg, webp, tiff.",
+        "--format",
+        metavar="NAME",
+        autocompletion=complete.formats,
+    ),
 ]
 StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
+BatchSize = Annotated[
+    int | None,
+    _option(
+        OUTPUT,
+        "Stacked, N to a file: PATH-00000.npy …",
+        "--batch-size",
+        metavar="N",
+        callback=values.whole(1, 10**9),
+    ),
+]
+DropLast = Annotated[bool, _flag(OUTPUT, "No last batch that is smaller.", "--drop-last")]
 Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
+Quality = Annotated[
+    int | None,
+    _option(OUTPUT, "Of JPEG, 1 to 100 (95).", "--quality", metavar="N", callback=values.whole(1, 100)),
+]
 ShardSize = Annotated[
     str | None,
     _option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
 ]
+Tie = Annotated[bool, _flag(OUTPUT, "Tied weights once in .safetensors, their other names as metadata.", "--tie")]
 Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
 Resume = Annotated[bool, _flag(OUTPUT, "Go on with shards where an interrupted run ended.", "--resume")]
 
@@ -145,11 +199,20 @@ Report = Annotated[
 Verify = Annotated[bool, _flag(OUTPUT, "Read again what was written, and compare.", "--verify")]
 
 Channels = Annotated[
-    Literal["rgb", "bgr", "gray", "rgba", "keep"],
-    _choice(IMAGES, "Channels of the result (rgb).", "--channels", "rgb", "bgr", "gray", "rgba", "keep"),
+    Literal["rgb", "bgr", "gray", "rgba", "keep"] | None,
+    _choice(
+        IMAGES,
+        "Channels of the result (rgb; where pictures are written, keep).",
+        "--channels",
+        "rgb",
+        "bgr",
+        "gray",
+        "rgba",
+        "keep",
+    ),
 ]
 Alpha = Annotated[
-    Literal["white", "black", "drop"],
+    Literal["white", "black", "drop"] | None,
     _choice(IMAGES, "Blend over white (default) or black, or drop.", "--alpha", "white", "black", "drop"),
 ]
 Palette = Annotated[
@@ -159,6 +222,17 @@ Frames = Annotated[
     Literal["first", "all"],
     _choice(IMAGES, "Of animations and multi-page files (first).", "--frames", "first", "all"),
 ]
+Labels = Annotated[
+    str | None,
+    _option(
+        IMAGES,
+        "A CSV or JSONL file, a path and a label a row; folders: their names, as by default where all lie in some.",
+        "--labels",
+        metavar="FILE|folders",
+        autocompletion=complete.words("folders"),
+    ),
+]
+NoLabels = Annotated[bool, _flag(IMAGES, "No labels from class folders.", "--no-labels")]
 NoExif = Annotated[bool, _flag(IMAGES, "Pixels as stored, not turned upright.", "--no-exif")]
 MaxPixels = Annotated[
     int | None,
@@ -166,9 +240,17 @@ MaxPixels = Annotated[
 ]
 
 DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
+Print = Annotated[
+    Literal["plan", "steps", "yaml", "json"] | None,
+    _choice(
+        RUNNING, "The same: the plan, or what --step or --pipeline take.", "--print", "plan", "steps", "yaml", "json"
+    ),
+]
 OnBad = Annotated[
     Literal["error", "skip"],
-    _choice(RUNNING, "Broken inputs: stop (default), or leave out and exit 3.", "--on-bad", "error", "skip"),
+    _choice(
+        RUNNING, "Inputs that are of no use: name all (default), or leave out and exit 3.", "--on-bad", "error", "skip"
+    ),
 ]
 Workers = Annotated[
     int | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tconv import values as said
 from tconv.cli import options as o
 from tconv.cli import reading, values
 from tconv.errors import UsageError
@@ -22,6 +23,7 @@ _DIGITS = 6  # of what is shown; a file has all of them
 
 
 def stats(
+    ctx: typer.Context,
     inputs: o.Inputs,
     resize: o.Resize = None,
     step: o.StepList = None,
@@ -116,8 +118,7 @@ def stats(
     Exit 0: done, 1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left
     out.
     """
-    from tconv.cli import console
-    from tconv.cli.convert import check_sugar, explicit
+    from tconv.cli import asked, console
     from tconv.pipeline import Sugar
     from tconv.pooled import Sample, pool, save, where
     from tconv.request import Request
@@ -128,21 +129,23 @@ def stats(
     if output is not None and not output.lower().endswith(".json"):
         raise UsageError(f"-o {output}: statistics are JSON", remedy="for example -o stats.json")
     sugar = Sugar(resize)
-    check_sugar(sugar, "")
+    asked.check_sugar(sugar, "")
+    steps, settings = asked.explicit(step or [], pipeline, [], sugar)
     request = Request(
         inputs=tuple(inputs),
         sugar=sugar,
-        steps=explicit(step or [], pipeline, sugar),
-        read=ReadOptions(channels, alpha, frames=frames, exif=not no_exif, max_pixels=max_pixels),
-        range=values.interval(range_) if range_ is not None else None,
-        input_layout=values.axes(input_layout) if input_layout is not None else None,
+        steps=steps,
+        read=ReadOptions(channels or "rgb", alpha or "white", frames=frames, exif=not no_exif, max_pixels=max_pixels),
+        range=said.interval(range_) if range_ is not None else None,
+        input_layout=said.axes(input_layout) if input_layout is not None else None,
         only=tuple(only or ()),
         skip=tuple(skip or ()),
         fields=fields,
         on_bad=on_bad,
         workers=workers,
-        max_memory=values.size(max_memory),
+        max_memory=said.size(max_memory),
     )
+    request = asked.settled(request, settings, ctx)
     target = Path(output) if output is not None else None
     with console.Console(quiet=quiet, verbose=False) as terminal:
         if target is not None:

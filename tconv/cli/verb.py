@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from typer.core import TyperCommand
 
 from tconv.errors import UsageError
 
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
 MAY_BE_EMPTY = "fields"  # where it stands for "none of them"
 
 
@@ -21,8 +24,9 @@ class Verb(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        take_as_typed(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        params = self.get_params(ctx)
+        take_as_typed(params)
+        return super().parse_args(ctx, _completed(params, args))
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         names = [_names(param) for param in self.params if not _is_option(param)]
@@ -54,6 +58,17 @@ def _names(param: Any) -> str:
 
 def _metavar(param: Any) -> str:
     return str(param.metavar or param.name.upper())
+
+
+def _completed(params: Iterable[Any], args: list[str]) -> list[str]:
+    """The words with the 0 that an option stands for without a value, if its value is in brackets in the help. It takes
+    the next word for one only if that is a number: ``--pad images`` names a folder.
+    """
+    optional = {name for param in params if str(param.metavar).startswith("[") for name in param.opts}
+    made: list[str] = []
+    for word, after in zip_longest(args, args[1:], fillvalue=""):
+        made += [word, "0"] if word in optional and not _NUMBER.fullmatch(after) else [word]
+    return made
 
 
 def take_as_typed(params: Iterable[Any]) -> None:

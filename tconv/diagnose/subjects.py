@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tconv.errors import TconvError
-from tconv.fold import read_all
 from tconv.formats.image.header import describe
 from tconv.formats.image.reader import ImageSource
+from tconv.intake import read_all
 from tconv.request import Request
 from tconv.tensor import ReadOptions
 

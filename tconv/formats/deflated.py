@@ -120,6 +120,11 @@ class DeflatedSource:
         return self.order is None
 
     @property
+    def decoder(self) -> str:
+        """The library that inflates the bytes."""
+        return "zlib"
+
+    @property
     def sequential(self) -> bool:
         return True
 

@@ -54,9 +54,11 @@ def _encodes(text: str) -> bool:
     return True
 
 
-def left_out(extra: Extra, *, metadata: bool = False) -> tuple[str, ...]:
-    """What is lost of ``extra``: the places in its tree that hold no tensor, and its metadata unless it is written."""
-    plain = tuple(_without_tensors(extra.tree, ""))
+def left_out(extra: Extra, *, metadata: bool = False, texts: bool = True) -> tuple[str, ...]:
+    """What is lost of ``extra``: the places in its tree that hold no tensor, and its metadata unless they are written,
+    and its lists of texts unless these are.
+    """
+    plain = (*_without_tensors(extra.tree, ""), *(() if texts else extra.texts))
     return plain if metadata else plain + tuple(f"metadata {key!r}" for key in extra.metadata)
 
 

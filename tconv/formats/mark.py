@@ -5,7 +5,8 @@ It is one string of JSON under the key ``tconv``::
     {"kind": "data", "axes": "HWC", "range": [0, 255], "channels": "BGR"}
 
 ``axes``, ``range`` and ``channels`` (there unless it is RGB) hold for all tensors, or are maps from the tensors' names
-where they differ.
+where they differ. ``labels`` are the names of tensors that are labels, of which neither is said; ``texts`` are the keys
+of the metadata that hold a list of texts, in JSON.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from tconv.tensor import NO_ATTRS, Extra, Range, Spec
@@ -29,6 +30,7 @@ class Marked:
     kind: Literal["weights", "data"]
     specs: list[Spec]
     metadata: dict[str, str]
+    texts: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def put_on(extra: Extra, specs: Sequence[Spec]) -> dict[str, str]:
@@ -36,18 +38,21 @@ def put_on(extra: Extra, specs: Sequence[Spec]) -> dict[str, str]:
     metadata = {key: value for key, value in extra.metadata.items() if key != KEY}
     if extra.kind == "weights":
         return metadata if FRAMEWORK in metadata else metadata | {FRAMEWORK: "pt"}
-    axes = {spec.name: spec.axes for spec in specs}
-    ranges = {spec.name: _finite(spec.range) for spec in specs}
-    orders = {spec.name: spec.attrs.get("channels") for spec in specs}
+    labels = [spec.name for spec in specs if spec.attrs.get("label")]
+    others = [spec for spec in specs if not spec.attrs.get("label")]
+    axes = {spec.name: spec.axes for spec in others}
+    ranges = {spec.name: _finite(spec.range) for spec in others}
+    orders = {spec.name: spec.attrs.get("channels") for spec in others}
     fields = {"kind": "data", "axes": _shared(axes), "range": _shared(ranges), "channels": _shared(orders)}
+    fields |= {"labels": labels or None, "texts": list(extra.texts) or None}
     text = json.dumps({k: v for k, v in fields.items() if v is not None}, ensure_ascii=False)
-    return metadata | {KEY: text}
+    return metadata | {name: json.dumps(texts) for name, texts in extra.texts.items()} | {KEY: text}
 
 
 def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked, list[str]]:
     """What the mark says, and what the user should hear: a mark that makes no sense is ignored, and told."""
     plain = {key: value for key, value in metadata.items() if key != KEY}
-    weights = Marked("weights", list(specs), plain)
+    weights = Marked("weights", list(specs), dict(plain))
     if KEY not in metadata:
         return weights, []
     try:
@@ -55,6 +60,8 @@ def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked
         if found["kind"] != "data":
             raise ValueError
         axes, ranges, orders = found.get("axes"), found.get("range"), found.get("channels")
+        labels = set(_listed(found.get("labels", [])))
+        texts = {name: _listed(json.loads(plain.pop(name))) for name in _listed(found.get("texts", []))}
         marked = [
             replace(
                 spec,
@@ -62,11 +69,19 @@ def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked
                 range=_range(_of(ranges, spec.name)),
                 attrs=_order(_of(orders, spec.name)),
             )
+            if spec.name not in labels
+            else replace(spec, attrs={"label": True})
             for spec in specs
         ]
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return weights, ["its mark of data is broken, so its tensors are taken for weights"]
-    return Marked("data", marked, plain), []
+    return Marked("data", marked, plain, texts), []
+
+
+def _listed(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise ValueError
+    return tuple(value)
 
 
 def _finite(value: Range | None) -> list[float] | None:

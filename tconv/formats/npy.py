@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -69,6 +69,22 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
 
 
 def parse(stream: RawIOBase, size: int) -> Layout:
+    """What the header at the start of ``stream``, which has ``size`` bytes, says of a tensor. Raises ``TconvError``."""
+    found = header_of(stream, size)
+    dtype, swap = _element_type(found.descr)
+    return Layout(dtype, found.shape, found.fortran, swap, found.start, checked_bytes(found.shape, dtype))
+
+
+class Header(NamedTuple):
+    """As it is written, of elements of any kind. ``start``: its own size in bytes."""
+
+    descr: Any
+    shape: tuple[int, ...]
+    fortran: bool
+    start: int
+
+
+def header_of(stream: RawIOBase, size: int) -> Header:
     """The header at the start of ``stream``, which has ``size`` bytes; format versions 1.0, 2.0 and 3.0.
 
     Raises ``TconvError``. Source: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
@@ -98,8 +114,7 @@ def parse(stream: RawIOBase, size: int) -> Layout:
         raise TconvError("a broken header: fortran_order is neither True nor False")
     if not isinstance(shape, tuple) or not all(type(n) is int for n in shape):
         raise TconvError("a broken header: the shape is not a tuple of integers")
-    dtype, swap = _element_type(descr)
-    return Layout(dtype, shape, fortran, swap, start, checked_bytes(shape, dtype))
+    return Header(descr, shape, fortran, start)
 
 
 def _literal(text: str) -> dict[str, Any]:
@@ -198,7 +213,7 @@ class NpyWriter(PositionalWriter):
         self._header = header(specs[0])
         self.offsets = [len(self._header)]
         self.size = len(self._header) + specs[0].nbytes
-        self.left_out = left_out(extra)
+        self.left_out = left_out(extra, texts=False)
 
     def header(self) -> list[tuple[int, bytes]]:
         return [(0, self._header)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from tconv.formats.deflated import Cursor, DeflatedSource, corrupt
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import CHUNK, Around, check_length, fill, opened, take, to_native
+from tconv.formats.texts import LISTS, read_texts, text_array
 from tconv.formats.unzip import Entry, entries, surplus
 from tconv.formats.zip import directory, place
 from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
@@ -29,9 +31,11 @@ if TYPE_CHECKING:
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
     """Its arrays, lazily, under the names that ``numpy.load`` gives them. Members that hold no array are noted as
-    ignored. What is read is checked against the checksums.
+    ignored. What is read is checked against the checksums. The lists of texts that tconv puts beside labels ride along;
+    other text is no tensor.
     """
     tensors, ignored, problems, others = list[Tensor](), list[str](), list[TconvError](), list[NotTensor]()
+    texts = dict[str, tuple[str, ...]]()
     with opened(path) as file:
         members = entries(file)
         more = surplus(file)
@@ -40,6 +44,9 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
             try:
                 found = _tensor(path, file, member)
             except NotTensor as other:
+                if _name(member) in LISTS and (listed := read_texts(file, member)) is not None:
+                    texts[_name(member)] = listed
+                    continue
                 other.at(file=path, tensor=_name(member))
                 others.append(other)
                 continue
@@ -54,7 +61,17 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     notes = [f"{path}: ignored {_listed(ignored)}, which hold no array"] if ignored else []
     if more:
         notes.append(f"{path}: the {more:,} bytes after the end of the archive are ignored")
-    return Stream(tuple(tensors), Extra("data"), tuple(notes), tuple(others))
+    return Stream(_labelled(tensors, texts), Extra("data", texts=texts), tuple(notes), tuple(others))
+
+
+def _labelled(tensors: Sequence[Tensor], texts: Mapping[str, tuple[str, ...]]) -> tuple[Tensor, ...]:
+    """With the array known as labels that tconv has written: one by that name, of as many as there are paths."""
+
+    def known(spec: Spec) -> Spec:
+        labels = spec.name == "labels" and "paths" in texts and spec.shape[:1] == (len(texts["paths"]),)
+        return replace(spec, attrs={"label": True}, range=None) if labels else spec
+
+    return tuple(replace(t, spec=known(t.spec)) for t in tensors)
 
 
 def _name(member: Entry) -> str:
@@ -131,27 +148,31 @@ class StoredSource(Around):
 class NpzWriter(PositionalWriter):
     """Writes an archive of stored members that ``numpy.load`` reads and maps: their elements are 64-byte aligned.
 
-    Metadata and structure are left out. Refuses dtypes that NumPy lacks and names that it could not look up.
+    Lists of texts are arrays of text. Metadata and structure are left out. Refuses dtypes that NumPy lacks and names
+    that it could not look up.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
         check_dtypes(specs, npy.NAMEABLE, ".npz")
         check_names(specs)
-        _check_lookup(specs)
+        _check_lookup([*(spec.name for spec in specs), *extra.texts])
         self.specs = specs
         self._headers = [npy.header(spec) for spec in specs]
         sizes = [len(h) + spec.nbytes for h, spec in zip(self._headers, specs, strict=True)]
-        self._members = place((f"{spec.name}.npy", size) for spec, size in zip(specs, sizes, strict=True))
         self._checksums = [PiecewiseCrc32(size) for size in sizes]
         for checksum, header in zip(self._checksums, self._headers, strict=True):
             checksum.add(0, header)
-        self.offsets = [m.start + len(h) for m, h in zip(self._members, self._headers, strict=True)]
-        start, end = directory(self._members, [0] * len(specs))
+        self._texts = [text_array(texts) for texts in extra.texts.values()]
+        names = [*(spec.name for spec in specs), *extra.texts]
+        sizes += [len(data) for data in self._texts]
+        self._members = place((f"{name}.npy", size) for name, size in zip(names, sizes, strict=True))
+        self.offsets = [m.start + len(h) for m, h in zip(self._members, self._headers, strict=False)]
+        start, end = directory(self._members, [0] * len(self._members))
         self.size = start + len(end)
         self.left_out = left_out(extra)
 
     def header(self) -> list[tuple[int, bytes]]:
-        records = zip(self._members, self._headers, strict=True)
+        records = zip(self._members, [*self._headers, *self._texts], strict=True)
         return [item for m, h in records for item in ((m.header, m.local_header()), (m.start, h))]
 
     def write(self, i: int, lo: int, array: Array) -> None:
@@ -164,16 +185,17 @@ class NpzWriter(PositionalWriter):
         totals = [checksum.total for checksum in self._checksums]
         known = [total for total in totals if total is not None]
         assert len(known) == len(totals), "a tensor was not written whole"
+        known += [zlib.crc32(data) for data in self._texts]
         patches = [(m.crc_offset, struct.pack("<I", crc)) for m, crc in zip(self._members, known, strict=True)]
         return [*patches, directory(self._members, known)]
 
 
-def _check_lookup(specs: Sequence[Spec]) -> None:
+def _check_lookup(names: Sequence[str]) -> None:
     """Refuse names that ``numpy.load`` would take for others, or that zip cannot hold."""
-    names = {spec.name for spec in specs}
+    every = set(names)
     problems = []
-    for name in (spec.name for spec in specs):
-        if f"{name}.npy" in names:
+    for name in names:
+        if f"{name}.npy" in every:
             problems.append(TconvError(f"an .npz cannot hold it beside {name + '.npy'!r}", tensor=name))
         if "\0" in name or len(name.encode()) + 4 > 0xFFFF:
             reason = "the name holds a NUL character" if "\0" in name else "the name is longer than 65,531 bytes"

@@ -18,7 +18,7 @@ import numpy as np
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import TconvError
 from tconv.formats import strict_json
-from tconv.formats.raw import MAX_AXES
+from tconv.formats.raw import MAX_AXES, checked_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,8 +62,17 @@ def _packed(name: str, value: object) -> Packed:
     match value:
         case {"dtype": str(dtype), "shape": list(shape)} if dtype in kinds and len(shape) <= MAX_AXES:
             if all(type(n) is int and 0 <= n < 1 << 62 for n in shape):
-                return Packed(DTYPES[dtype], tuple(shape))
+                return _checked(name, Packed(DTYPES[dtype], tuple(shape)))
     raise TconvError(f"a broken {KEY}: it says neither a 4-bit dtype nor a shape", tensor=name)
+
+
+def _checked(name: str, packed: Packed) -> Packed:
+    """The same, if there can be such an array; an empty one too may have a shape that is too large."""
+    try:
+        checked_bytes(packed.shape, packed.dtype)
+    except TconvError as problem:
+        raise problem.at(tensor=name) from None
+    return packed
 
 
 def unpacked(source: RawSource, packed: Packed) -> HalfBytes:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tconv.tensor import Spec
 
 _WINDOWS_LOCK = threading.Lock()
+WRITE_BACK = 1 << 24  # bytes: few enough to be on the disk soon, and enough for large requests to it
+_NOTHING = (1 << 62, 0, 0)
 
 
 def pwrite(fd: int, data: memoryview, offset: int) -> None:
@@ -31,12 +33,20 @@ def pwrite(fd: int, data: memoryview, offset: int) -> None:
         data, offset = data[done:], offset + done
 
 
+def created(path: Path) -> int:
+    """A file that must not be there before, open for writing, with the mode that the umask gives."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(path, flags, 0o666)
+
+
 class PositionalWriter(Writer):
     """Base of the writers that know ``offsets`` (bytes, one a tensor) and a header before any value is seen."""
 
     offsets: list[int]
     specs: Sequence[Spec]
     _fd: int = -1
+    _lock: threading.Lock
+    _fresh: tuple[int, int, int]  # from where to where was written since the last time, and how many bytes
 
     @abstractmethod
     def header(self) -> list[tuple[int, bytes]]:
@@ -47,9 +57,9 @@ class PositionalWriter(Writer):
         return []
 
     def open(self, path: Path) -> None:
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
-        self._fd = os.open(path, flags, 0o666)
+        self._fd = created(path)
         os.truncate(self._fd, self.size)
+        self._lock, self._fresh = threading.Lock(), _NOTHING
         for offset, data in self.header():
             pwrite(self._fd, memoryview(data), offset)
 
@@ -57,6 +67,21 @@ class PositionalWriter(Writer):
         data = memoryview(array.reshape(-1).view("u1").data)
         offset = self.offsets[i] + lo * self.specs[i].dtype.itemsize
         pwrite(self._fd, data, offset)
+        self._write_back(offset, offset + len(data))
+
+    def _write_back(self, lo: int, hi: int) -> None:
+        """Have the disk take [lo, hi) while the next values are made, for else ``commit`` waits for all of it.
+
+        To forget pages that are not on the disk yet Linux begins to write them, and it keeps them in memory meanwhile.
+        """
+        with self._lock:
+            self._fresh = (min(lo, self._fresh[0]), max(hi, self._fresh[1]), self._fresh[2] + hi - lo)
+            if self._fresh[2] < WRITE_BACK:
+                return
+            first, end, _ = self._fresh
+            self._fresh = _NOTHING
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, first, end - first, os.POSIX_FADV_DONTNEED)
 
     def commit(self) -> None:
         for offset, data in self.trailer():

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_AXES = 64 if int(np.__version__.split(".")[0]) >= 2 else 32  # NumPy's own limit
 MAX_BYTES = 2**63 - 1
+EMPTY = 2**48  # bytes that an empty array may take if its sizes of 0 were 1
 CHUNK = 1 << 20  # bytes read in one go where more are wanted
 
 
@@ -97,8 +98,8 @@ def checked_bytes(shape: tuple[int, ...], dtype: DType) -> int:
         raise TconvError(f"a shape of {len(shape)} axes, and there can be {MAX_AXES}")
     if any(n < 0 for n in shape):
         raise TconvError("a shape with a negative size")
-    # Empty arrays too: NumPy multiplies the sizes that are not 0.
-    if math.prod(n for n in shape if n) * dtype.itemsize > MAX_BYTES:
+    # Empty arrays too: NumPy multiplies the sizes that are not 0, and the array may yet become a wider or a larger one.
+    if math.prod(n for n in shape if n) * dtype.itemsize > (EMPTY if 0 in shape else MAX_BYTES):
         raise TconvError(f"a shape too large for any memory ({len(shape)} axes)")
     return dtype.nbytes(math.prod(shape))
 

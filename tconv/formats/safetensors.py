@@ -17,7 +17,7 @@ import numpy as np
 
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import NotTensor, TconvError, raise_all
-from tconv.formats import mark, packed, strict_json
+from tconv.formats import mark, packed, strict_json, ties
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter, pwrite
 from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
@@ -58,7 +58,7 @@ _UNREAD = {"F6_E2M3": 6, "F6_E3M2": 6, "F8_E8M0": 8}  # bits of the dtypes that 
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
-    """Its tensors, lazily, in the order of the header, and its metadata.
+    """Its tensors, lazily, in the order of the header, then those that the metadata tie to one of them; its metadata.
 
     They are weights, unless the file bears tconv's mark of data. Everything that the header says is checked: names
     are unique, dtypes known, sizes those of the shapes; the tensors fill the file without a hole or an overlap.
@@ -75,16 +75,24 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         _refuse_unknown(halves, sources)
         specs = [Spec(name, source.dtype, source.shape) for name, source in sources.items()]
         check_names(specs)
-    found, notes = mark.take_off(metadata, specs)
-    tensors = tuple(Tensor(spec, sources[spec.name]) for spec in found.specs)
-    extra = Extra(found.kind, metadata=found.metadata)
+    tied = ties.found(metadata, set(sources), header)
+    plain = {key: text for key, text in metadata.items() if key not in tied}
+    found, notes = mark.take_off(plain, specs)
+    own = {spec.name: Tensor(spec, sources[spec.name]) for spec in found.specs}
+    tensors = (*own.values(), *(ties.tied(name, own[base]) for name, base in tied.items()))
+    extra = Extra(found.kind, metadata=found.metadata, texts=found.texts)
     others = tuple(_unread(path, entry) for entry in entries if not entry.dtype)
-    return Stream(tensors, extra, tuple(f"{path}: {n}" for n in notes), others)
+    return Stream(tensors, extra, tuple(f"{path}: {n}" for n in (*notes, *ties.told(tied))), others)
 
 
 def _source(path: Path, start: int, entry: _Entry, dtype: DType, truth: packed.Packed | None) -> Source:
     """Where the elements of an entry are; ``truth`` is what its bytes are if they are packed."""
     if packed.is_packed(dtype):
+        if truth not in (None, (dtype, entry.shape)):
+            raise TconvError(
+                f"a broken {packed.KEY}: it says {truth.dtype} {truth.shape}, and the header {dtype} {entry.shape}",
+                tensor=entry.name,
+            )
         length = entry.end - entry.start
         bytes_ = RawSource(path, DTYPES["uint8"], (length,), start + entry.start)
         return packed.HalfBytes(bytes_, dtype, entry.shape)
@@ -200,7 +208,8 @@ class SafetensorsWriter(PositionalWriter):
 
     4-bit elements are packed: float4 as ``F4`` if its rows take whole bytes, as PyTorch wants them, the rest as U8.
     Weights get the metadata ``format: pt`` where there is no ``format``: Hugging Face's transformers refuse files
-    without. Data get tconv's mark.
+    without. Data get tconv's mark, and their lists of texts are metadata in JSON. Tensors with the attribute "tied" are
+    written into the metadata, by name only.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
@@ -210,12 +219,18 @@ class SafetensorsWriter(PositionalWriter):
             if spec.name == METADATA:
                 raise TconvError("the name is the format's own, of its metadata", tensor=spec.name)
         self.specs = specs
-        hidden = [spec for spec in specs if _hidden(spec)]
-        self._header, starts = _planned(specs, mark.put_on(extra, specs) | packed.noted(hidden))
+        own = [spec for spec in specs if not ties.is_tied(spec)]
+        metadata = mark.put_on(extra, own) | ties.to_metadata(specs) | packed.noted([s for s in own if _hidden(s)])
+        self._header, starts = _planned(own, metadata)
         self._packers = {i: packed.Packer(s.size) for i, s in enumerate(specs) if packed.is_packed(s.dtype)}
-        self.offsets = [len(self._header) + start for start in starts]
-        self.size = len(self._header) + sum(spec.nbytes for spec in specs)
+        at = {spec.name: len(self._header) + start for spec, start in zip(own, starts, strict=True)}
+        self.offsets = [at[spec.alias_of if ties.is_tied(spec) and spec.alias_of else spec.name] for spec in specs]
+        self.size = len(self._header) + sum(spec.nbytes for spec in own)
         self.left_out = left_out(extra, metadata=True)
+
+    def stored(self, i: int) -> bool:
+        """Whether tensor ``i`` is to be written; the others are tied to one that is."""
+        return not ties.is_tied(self.specs[i])
 
     def header(self) -> list[tuple[int, bytes]]:
         return [(0, self._header)]

@@ -12,7 +12,7 @@ from typing import Any
 
 from tconv import registry
 from tconv.errors import TconvError, raise_all
-from tconv.formats import strict_json
+from tconv.formats import strict_json, ties
 from tconv.formats.flat import left_out
 from tconv.formats.raw import file_size, opened, take
 from tconv.tensor import Extra, ReadOptions, Stream, Tensor
@@ -34,7 +34,8 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     """The tensors of all shards, lazily, in the order of the shards' names; ``attrs["shard"]`` is whose each is.
 
     Shards lie beside the index, which names each tensor of theirs: whatever is missing, unknown, elsewhere or there
-    twice is refused, all of it at once.
+    twice is refused, all of it at once. Names that the metadata of a shard or of the index tie to a tensor are read
+    too; these the index need not know.
     """
     index = load(path)
     _refuse_missing(path.parent, index)
@@ -43,7 +44,12 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     metadata, notes = _shared_metadata(shards)
     tensors = tuple(_placed(tensor, shard) for shard, stream in shards.items() for tensor in stream.tensors)
     others = tuple(other for stream in shards.values() for other in stream.others)
-    return Stream(tensors, Extra("weights", metadata=metadata, index=index.metadata), notes, others)
+    by_name = {tensor.spec.name: tensor for tensor in tensors}
+    tied = ties.found(index.metadata, by_name, {*by_name, *(other.tensor for other in others)})
+    tensors += tuple(ties.tied(alias, by_name[base]) for alias, base in tied.items())
+    said = {key: value for key, value in index.metadata.items() if key not in tied}
+    told = tuple(f"{path}: {note}" for note in ties.told(tied))
+    return Stream(tensors, Extra("weights", metadata=metadata, index=said), (*notes, *told), others)
 
 
 def load(path: Path) -> Index:
@@ -126,6 +132,7 @@ def _refuse_disagreement(index: Index, shards: Mapping[str, Stream]) -> None:
     for shard, stream in shards.items():
         for tensor in (*(t.spec.name for t in stream.tensors), *(o.tensor for o in stream.others)):
             found.setdefault(tensor, []).append(shard)
+    tied = {tensor.spec.name for stream in shards.values() for tensor in stream.tensors if ties.is_tied(tensor.spec)}
     promised = {tensor: shard for shard, tensors in index.shards.items() for tensor in tensors}
     problems = []
     for tensor, shard in promised.items():
@@ -133,9 +140,9 @@ def _refuse_disagreement(index: Index, shards: Mapping[str, Stream]) -> None:
             elsewhere = f"; it is in {' and '.join(found[tensor])}" if tensor in found else ""
             problems.append(TconvError(f"the index puts it into {shard}, where it is not{elsewhere}", tensor=tensor))
     for tensor, places in found.items():
-        if tensor not in promised:
+        if tensor not in promised and not (tensor in tied and len(places) == 1):
             problems.append(TconvError(f"is in {' and '.join(places)}, and the index does not know it", tensor=tensor))
-        elif len(places) > 1 and promised[tensor] in places:
+        elif len(places) > 1 and promised.get(tensor) in places:
             problems.append(TconvError(f"is in more than one shard: {' and '.join(places)}", tensor=tensor))
     raise_all(problems, remedy="fetch the checkpoint again, the index and its shards" if problems else "")
 

@@ -12,9 +12,8 @@ from tconv.account import CastKey
 from tconv.casts.extent import extent
 from tconv.casts.fidelity import add_errors
 from tconv.dtypes import DTYPES, DType
-from tconv.fuse.segments import computed
+from tconv.fuse.segments import Values
 from tconv.lost import Detail, Lost
-from tconv.ops import Elementwise
 from tconv.scratch import buffer
 
 if TYPE_CHECKING:
@@ -27,9 +26,8 @@ FLOAT32 = DTYPES["float32"]
 
 @dataclass(frozen=True)
 class Quantizing:
-    """Arithmetic in float64, one rounding to float32, then onto the grid; what lies beyond it becomes its end."""
+    """One rounding to float32, then onto the grid; what lies beyond it becomes its end."""
 
-    arithmetic: tuple[Elementwise, ...]
     op: Quantize
     nth: int = 0
 
@@ -37,28 +35,30 @@ class Quantizing:
     def dtype(self) -> DType:
         return self.op.grid.dtype
 
-    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
-        return computed(self.arithmetic, x, src, window)
+    def enter(self, x: Array, src: DType, window: Window) -> Values:
+        return Values(x, src)
 
     def leave(
-        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+        self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
         """The numbers on the grid, into ``out`` if it is given. The account has the errors, if ``detail`` is asked for,
         and counts nothing: that values are rounded is what was asked for.
         """
-        single = x if src == FLOAT32 else casts.cast(x, FLOAT32, src=src, on_overflow="saturate")[0]
+        x, src, _ = values
+        if src != FLOAT32:
+            x, _ = casts.cast(x, FLOAT32, src=src, on_overflow="saturate")
         made = np.empty(x.size, self.dtype.numpy) if out is None else out
-        values, pick = window.spread(single)
+        spread, pick = window.spread(x)
         scale, zero = _spread(self.op.numbers, pick)
-        work = buffer("grid", FLOAT32.numpy, x.size).reshape(values.shape)
-        self.op.grid.quantize(values, scale, zero, made.reshape(values.shape), work)
+        work = buffer("grid", FLOAT32.numpy, x.size).reshape(spread.shape)
+        self.op.grid.quantize(spread, scale, zero, made.reshape(spread.shape), work)
         lost = Lost(x.size, detail=Detail() if detail else None)
         if lost.detail is not None and x.size:
-            found = extent(single, FLOAT32)
+            found = extent(x, FLOAT32)
             if found.low is not None and found.high is not None:
                 lost.spans(found.low, found.high)
-            back = self.op.grid.dequantize(made.reshape(values.shape), scale, zero)
-            add_errors(lost.detail, single, (values - back).reshape(-1))
+            back = self.op.grid.dequantize(made.reshape(spread.shape), scale, zero)
+            add_errors(lost.detail, x, (spread - back).reshape(-1))
         return made, lost
 
     def key(self, src: DType) -> CastKey:
@@ -80,15 +80,15 @@ class Dequantizing:
     def dtype(self) -> DType:
         return self.op.dtype
 
-    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
+    def enter(self, x: Array, src: DType, window: Window) -> Values:
         """float32 of what lies on the grid."""
-        values, pick = window.spread(x)
-        return self.op.grid.dequantize(values, *_spread(self.op.numbers, pick)).reshape(-1), FLOAT32
+        spread, pick = window.spread(x)
+        return Values(self.op.grid.dequantize(spread, *_spread(self.op.numbers, pick)).reshape(-1), FLOAT32)
 
     def leave(
-        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+        self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
-        return casts.cast(x, self.dtype, out, src=FLOAT32, detail=detail)
+        return casts.cast(values.x, self.dtype, out, src=FLOAT32, detail=detail)
 
     def key(self, src: DType) -> CastKey:
         return CastKey(self.op.step, src, self.dtype, "error", self.nth)

@@ -10,11 +10,12 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.channels import Window, cuts
-from tconv.fuse.linear import Dequantizing, Quantizing
-from tconv.fuse.segments import Check, Rounding, Segment
+from tconv.fuse.linear import FLOAT32, Dequantizing, Quantizing
+from tconv.fuse.segments import Check, Rounding, Segment, Values
 from tconv.fuse.tables import Tally, plane, planes, tabulate
 from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
 from tconv.quant.op import Dequantize, Linear, Quantize
+from tconv.tensor import Spec
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -72,11 +73,25 @@ class Run:
         out.reshape(turned.shape)[...] = turned
         return lost
 
+    def spec(self, spec: Spec) -> Spec:
+        """Dtype and shape of what comes out when ``spec`` goes in."""
+        shape = spec.shape if self.perm is None else tuple(spec.shape[p] for p in self.perm)
+        return Spec(spec.name, self.dtype, shape)
+
+    def scratch(self, spec: Spec) -> int:
+        """Bytes needed besides input and result: what no table makes is reordered when it is made."""
+        return 0 if self.perm is None else self.dtype.nbytes(spec.size)
+
+    def rows(self, shape: tuple[int, ...]) -> int:
+        """How many rows of 256 entries the table has that does it all for an array of ``shape``; 0 if none does."""
+        table = self._table(shape) if self.segments else None
+        return len(table.rows) if table else 0
+
     def check(self, x: Array) -> Account:
         """The account of an inert run of the flat ``x``."""
         account = Account()
         for segment in self.segments:
-            account.add(segment.key(self.source), segment.leave(x, self.source, Window(x.shape, None))[1])
+            account.add(segment.key(self.source), segment.leave(Values(x, self.source), Window(x.shape, None))[1])
         return account
 
     def _values(self, x: Array, shape: tuple[int, ...], out: Array, first: int) -> Account:
@@ -94,9 +109,9 @@ class Run:
         """One chunk through every segment; rounds after each, and counts what each lost."""
         account, last, src = Account(), len(self.segments) - 1, self.source
         for n, segment in enumerate(self.segments):
-            x, src = segment.enter(x, src, window)
-            x, lost = segment.leave(x, src, window, out if n == last else None, detail=self.detail)
-            account.add(segment.key(src), lost)
+            values = segment.enter(x, src, window)
+            x, lost = segment.leave(values, window, out if n == last else None, detail=self.detail)
+            account.add(segment.key(values.dtype), lost)
             src = segment.dtype
         if x is not out:
             np.copyto(out, x)
@@ -175,8 +190,9 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
 
     def link(op: Linear) -> None:
         if isinstance(op, Quantize):
-            segments.append(Quantizing(tuple(pending), op))
-            pending.clear()
+            if pending:
+                round_to(FLOAT32, pending[-1].on_overflow, pending[-1].step)
+            segments.append(Quantizing(op))
         elif isinstance(op, Dequantize):
             settle()
             segments.append(Dequantizing(op))
@@ -188,7 +204,7 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
             round_to(op.dtype, op.on_overflow, op.step)
         elif isinstance(op, Promise):
             settle()
-            segments.append(Check(op.range, segments[-1].dtype if segments else src))
+            segments.append(Check(op.range, segments[-1].dtype if segments else src, op.slack, op.step))
         elif isinstance(op, Elementwise):
             pending.append(replace(op, axis=along(op.axis)))
         elif isinstance(op, Linear):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -13,15 +13,29 @@ from tconv import casts
 from tconv.account import CastKey, RangeKey
 from tconv.casts.extent import outside
 from tconv.dtypes import DTYPES, DType
+from tconv.lost import Lost
 from tconv.ops import Elementwise
 
 if TYPE_CHECKING:
     from tconv.channels import Window
-    from tconv.lost import Lost
     from tconv.ops import Array
 
 FLOAT64 = DTYPES["float64"]
-FULL = FLOAT64.max
+
+
+class Values(NamedTuple):
+    """Flat values of ``dtype`` that a link is to work on. ``beyond``: where arithmetic on finite values left the range
+    of float64, so that they are infinite; None if it did so nowhere.
+    """
+
+    x: Array
+    dtype: DType
+    beyond: Array | None = None
+
+    def alone(self, n: int) -> Values:
+        """The one at ``n`` by itself."""
+        beyond = self.beyond is not None and self.beyond[n]
+        return Values(self.x[n : n + 1], self.dtype, np.ones(1, bool) if beyond else None)
 
 
 @dataclass(frozen=True)
@@ -34,17 +48,31 @@ class Rounding:
     step: str
     nth: int = 0
 
-    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
-        """The flat values that are to be rounded, and their dtype."""
+    def enter(self, x: Array, src: DType, window: Window) -> Values:
+        """The values that are to be rounded."""
         return computed(self.arithmetic, x, src, window)
 
     def leave(
-        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+        self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
         """The values rounded, into ``out`` if it is given, and the account of it."""
-        made, lost = casts.cast(x, self.dtype, out, src=src, on_overflow=self.on_overflow, detail=detail)
-        if self.arithmetic and self.dtype == FLOAT64:
-            _count_full(made, lost)
+        if values.beyond is not None:
+            return self._beyond(values.x, values.beyond, out, detail)
+        return casts.cast(values.x, self.dtype, out, src=values.dtype, on_overflow=self.on_overflow, detail=detail)
+
+    def _beyond(self, x: Array, beyond: Array, out: Array | None, detail: bool) -> tuple[Array, Lost]:
+        """The same where some are beyond float64: that they overflow every dtype, float64 too, no cast can know. They
+        are counted here, and no number is told of them.
+        """
+        made = np.empty(x.size, self.dtype.numpy) if out is None else out
+        rest, lost = casts.cast(x[~beyond], self.dtype, src=FLOAT64, on_overflow=self.on_overflow, detail=detail)
+        made[~beyond] = rest
+        ends = x[beyond] if self.on_overflow == "inf" else np.copysign(FLOAT64.max, x[beyond])
+        made[beyond], _ = casts.cast(ends, self.dtype, src=FLOAT64, on_overflow="saturate")
+        lost.count += ends.size
+        if self.dtype.kind != "bool":  # which asks whether a value is 0, and these are not
+            lost.overflow += ends.size
+            lost.saw(x[beyond].min().item(), x[beyond].max().item())
         return made, lost
 
     def key(self, src: DType) -> CastKey:
@@ -55,53 +83,44 @@ class Rounding:
         return replace(self, nth=nth)
 
 
-def computed(arithmetic: Sequence[Elementwise], x: Array, src: DType, window: Window) -> tuple[Array, DType]:
-    """The flat ``x`` after some arithmetic in float64, and its dtype. None is infinite that was not so before: what is
-    too large even for float64 is the largest float64 there is, ``FULL``.
-    """
+def computed(arithmetic: Sequence[Elementwise], x: Array, src: DType, window: Window) -> Values:
+    """The flat ``x``, of dtype ``src``, after some arithmetic in float64."""
     if not arithmetic:
-        return x, src
+        return Values(x, src)
     values, pick = window.spread(x.astype(np.float64))
     with np.errstate(all="ignore"):
         for op in arithmetic:
             values = op.compute(values, pick)
         values = values.reshape(-1)
-        if not math.isfinite(np.add.reduce(values)):
-            _limit(values, x.astype(np.float64))
-    return values, FLOAT64
-
-
-def _limit(values: Array, before: Array) -> None:
-    """Put ``FULL`` for those infinities that were none before."""
-    fresh = np.isinf(values) & np.isfinite(before)
-    values[fresh] = np.copysign(FULL, values[fresh])
-
-
-def _count_full(x: Array, lost: Lost) -> None:
-    """Count what no float64 is large enough for: no cast does, as none is made."""
-    full = x[np.abs(x) == FULL]
-    if full.size:
-        lost.overflow += full.size
-        lost.saw(full.min().item(), full.max().item())
+        if math.isfinite(np.add.reduce(values)):
+            return Values(values, FLOAT64)
+        beyond = np.isinf(values) & np.isfinite(x.astype(np.float64))
+    return Values(values, FLOAT64, beyond if beyond.any() else None)
 
 
 @dataclass(frozen=True)
 class Check:
-    """A comparison with the range in which the values, of ``dtype``, were stated to lie; they stay as they are."""
+    """A comparison with the range in which the values, of ``dtype``, were stated to lie; they stay as they are.
+
+    ``slack``: how far outside is no matter; ``step``: which step stated it, if it was not the user.
+    """
 
     range: tuple[float, float]
     dtype: DType
+    slack: float = 0.0
+    step: str = ""
 
-    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]:
-        return x, src
+    def enter(self, x: Array, src: DType, window: Window) -> Values:
+        return Values(x, src)
 
     def leave(
-        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+        self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
-        return x, outside(x, src, self.range)
+        low, high = self.range
+        return values.x, outside(values.x, values.dtype, (low - self.slack, high + self.slack))
 
     def key(self, src: DType) -> RangeKey:
-        return RangeKey(src, self.range)
+        return RangeKey(src, self.range, self.step)
 
     def numbered(self, nth: int) -> Check:
         """The same: one statement is as good as another."""
@@ -113,9 +132,9 @@ class Segment(Protocol):
 
     @property
     def dtype(self) -> DType: ...
-    def enter(self, x: Array, src: DType, window: Window) -> tuple[Array, DType]: ...
+    def enter(self, x: Array, src: DType, window: Window) -> Values: ...
     def leave(
-        self, x: Array, src: DType, window: Window, out: Array | None = None, *, detail: bool = False
+        self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]: ...
     def key(self, src: DType) -> CastKey | RangeKey: ...
     def numbered(self, nth: int) -> Segment: ...

@@ -13,7 +13,7 @@ from tconv import opencv
 from tconv.account import Account, CastKey, RangeKey
 from tconv.casts.extent import extent
 from tconv.channels import Window
-from tconv.fuse.segments import Segment
+from tconv.fuse.segments import Segment, Values
 from tconv.lost import Detail, Lost
 
 if TYPE_CHECKING:
@@ -91,33 +91,33 @@ def _columns(each: Sequence[object], names: Sequence[str]) -> Array:
 @lru_cache(maxsize=256)
 def tabulate(source: DType, segments: tuple[Segment, ...], channels: int, detail: bool) -> Table | None:
     """Every byte through the segments; None where accounting for the entries one by one would take too long."""
-    values = _all_bytes(source)
+    every = _all_bytes(source)
     window = Window((channels, 256), 0 if channels > 1 else None)
-    x, dtype, stages = np.tile(values, channels), source, []
+    x, dtype, stages = np.tile(every, channels), source, []
     for segment in segments:
-        x, dtype = segment.enter(x, dtype, window)
-        made, lost = segment.leave(x, dtype, window, detail=detail)
+        values = segment.enter(x, dtype, window)
+        made, lost = segment.leave(values, window, detail=detail)
         losses = None
         if lost or detail:
             if x.size > MOST_ENTRIES:
                 return None
-            losses = Losses([_alone(segment, x, n, dtype, window, detail) for n in range(x.size)])
-        stages.append(Stage(segment.key(dtype), dtype, x.reshape(channels, 256), losses))
+            losses = Losses([_alone(segment, values, n, window, detail) for n in range(x.size)])
+        stages.append(Stage(segment.key(values.dtype), values.dtype, values.x.reshape(channels, 256), losses))
         x, dtype = made, segment.dtype
     rows = x.reshape(channels, 256)
     if all(_alike(entries) for entries in (rows, *(stage.entries for stage in stages))):
         rows = rows[:1]
         stages = [replace(stage, entries=stage.entries[:1]) for stage in stages]
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(every, kind="stable")
     counted = not all(stage.losses is None and _sorted(stage.entries[:, order]) for stage in stages)
     return Table(source, tuple(rows), tuple(stages), counted)
 
 
-def _alone(segment: Segment, x: Array, n: int, dtype: DType, window: Window, detail: bool) -> Lost:
+def _alone(segment: Segment, values: Values, n: int, window: Window, detail: bool) -> Lost:
     """What entry ``n`` loses by itself."""
     if window.axis is not None:
         window = window._replace(channels=(n // 256, n // 256 + 1))
-    return segment.leave(x[n : n + 1], dtype, window, detail=detail)[1]
+    return segment.leave(values.alone(n), window, detail=detail)[1]
 
 
 def _all_bytes(source: DType) -> Array:
@@ -131,8 +131,10 @@ def _alike(rows: Array) -> bool:
 
 
 def _sorted(rows: Array) -> bool:
-    """Whether each row rises or falls all along."""
-    steps = np.diff(rows.astype(np.float64))
+    """Whether each row is finite, and rises or falls all along."""
+    if not np.isfinite(wide := rows.astype(np.float64)).all():
+        return False
+    steps = np.diff(wide)
     return bool(((steps >= 0).all(axis=1) | (steps <= 0).all(axis=1)).all())
 
 

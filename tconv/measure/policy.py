@@ -44,7 +44,8 @@ def check(
     """Ask all of every tensor. Values are read where a rule needs them and the description does not tell already.
 
     Rules that are ``like_a_cast`` concern the floating tensors of weights, and no state of the training, unless
-    ``whole``; of data they concern all tensors. The findings are in the order of the tensors.
+    ``whole``; of data they concern all tensors, but labels only if ``whole``. The findings are in the order of the
+    tensors.
     """
     asked = [(tensor, rule) for stream in streams for tensor, rule in _asked(stream, rules, whole)]
     broken: dict[int, Finding] = {}
@@ -72,7 +73,8 @@ def _asked(stream: Stream, rules: Sequence[Rule], whole: bool) -> list[tuple[Ten
 
     def concerns(rule: Rule, spec: Spec) -> bool:
         touched = spec.dtype.kind in ("float", "complex") and spec.name not in training
-        return touched or not (rule.like_a_cast and narrow)
+        spared = narrow or (spec.attrs.get("label") and not whole)
+        return (touched and not spec.attrs.get("label")) or not (rule.like_a_cast and spared)
 
     return [(tensor, rule) for tensor in stream.tensors for rule in rules if concerns(rule, tensor.spec)]
 

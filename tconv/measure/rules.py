@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from tconv.casts import cast, check_pair
+from tconv.casts.extent import bounds
+from tconv.casts.rounding import held
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.lost import Lost, part
@@ -142,7 +144,7 @@ class Finite(Rule):
 
 @dataclass(frozen=True)
 class Within(Rule):
-    """Every value lies in [low, high]; a NaN lies nowhere."""
+    """Every value lies in [low, high], as ``casts.extent`` has it; a NaN lies nowhere."""
 
     option: ClassVar[str] = "range"
     low: Number
@@ -159,14 +161,18 @@ class Within(Rule):
         return not (self.low <= spec.dtype.min and spec.dtype.max <= self.high) or spec.dtype.has_nan
 
     def look(self, lo: int, x: Array, dtype: DType) -> Seen:
+        x, dtype = held(x, dtype)
         x = plain(x, dtype)
-        inside = (x >= self.low) & (x <= self.high)
+        low, high = bounds(dtype, (self.low, self.high))
+        inside = (x >= low) & (x <= high)
         if inside.all():
             return Seen(x.size)
-        at = _farthest(x, self.low, self.high)
+        if low > high:  # the dtype has no value between the bounds
+            low, high = self.low, self.high
+        at = _farthest(x, low, high)
         bad, nan = x.size - int(np.count_nonzero(inside)), int(np.count_nonzero(np.isnan(x)))
         worst = x[at].item()
-        return Seen(x.size, bad, nan, worst, lo + at, _excess(worst, self.low, self.high))
+        return Seen(x.size, bad, nan, worst, lo + at, _excess(worst, low, high))
 
     def judge(self, seen: Seen, spec: Spec) -> str:
         if not seen.bad:

@@ -17,6 +17,7 @@ from tconv.casts.rounding import held, widened
 from tconv.channels import Window, cuts
 
 if TYPE_CHECKING:
+    from tconv.dtypes import DType
     from tconv.ops import Array
     from tconv.tensor import Spec
 
@@ -60,8 +61,8 @@ def blocks(lo: int, x: Array, how: Channels) -> Iterator[tuple[slice, Array]]:
 class Extremes:
     """The least and the greatest value of each channel, as float64; infinities and NaN are counted and left out."""
 
-    def __init__(self, spec: Spec, how: Channels) -> None:
-        self._dtype, self._how = spec.dtype, how
+    def __init__(self, dtype: DType, how: Channels) -> None:
+        self._dtype, self._how = dtype, how
         self._lock = threading.Lock()
         self.low, self.high = np.full(how.number, np.inf), np.full(how.number, -np.inf)
         self.nan = self.inf = 0
@@ -82,12 +83,6 @@ class Extremes:
                 np.minimum(self.low[which], low, out=self.low[which])
                 np.maximum(self.high[which], high, out=self.high[which])
 
-    def merge(self, other: Extremes) -> None:
-        """Add what another one of as many channels saw."""
-        self.nan, self.inf = self.nan + other.nan, self.inf + other.inf
-        np.minimum(self.low, other.low, out=self.low)
-        np.maximum(self.high, other.high, out=self.high)
-
     def bounds(self) -> tuple[Array, Array]:
         """Least and greatest; 0 for a channel without values."""
         empty = self.low > self.high
@@ -104,21 +99,21 @@ class Distribution:
 
 class Histograms:
     """How the values of each channel are distributed between the bounds of that channel: as they are if they are
-    ``FEW``, else in bins of equal width, of which the middle stands for all in it.
+    ``FEW`` (``size`` tells), else in bins of equal width, of which the middle stands for all in it.
     """
 
-    def __init__(self, spec: Spec, how: Channels, low: Array, high: Array) -> None:
-        self._dtype, self._how, self._low, self._high = spec.dtype, how, low, high
+    def __init__(self, channels: int, low: Array, high: Array, size: int) -> None:
+        self._low, self._high = low, high
         self._lock = threading.Lock()
-        self._few: list[tuple[slice, Array]] | None = [] if spec.size <= FEW else None
-        self._bins = FINE if how.number == 1 else BINS
-        self._counts = None if self._few is not None else np.zeros((how.number, self._bins), np.int64)
+        self._few: list[tuple[slice, Array]] | None = [] if size <= FEW else None
+        self._bins = FINE if channels == 1 else BINS
+        self._counts = None if self._few is not None else np.zeros((channels, self._bins), np.int64)
 
-    def update(self, lo: int, x: Array) -> None:
-        """Add the flat, finite values from element ``lo`` on."""
-        plain, dtype = held(x, self._dtype)
+    def update(self, lo: int, x: Array, dtype: DType, how: Channels) -> None:
+        """Add the flat, finite values from element ``lo`` on of a tensor of ``dtype``."""
+        plain, dtype = held(x, dtype)
         wide = widened(plain, dtype) if dtype.is_float else plain
-        for which, rows in blocks(lo, wide, self._how):
+        for which, rows in blocks(lo, wide, how):
             if self._few is not None:
                 with self._lock:
                     self._few.append((which, rows.astype(np.float64)))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,18 +13,31 @@ from tconv import casts, dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import CastTo
 from tconv.parts import Parts
+from tconv.steps.alike import once_a_kind
+from tconv.steps.clamp import number
+from tconv.steps.exceptions import Exempt
 from tconv.steps.norms import normalization
 from tconv.steps.touch import is_floating, on_touched
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
-    from tconv.account import Account, CastKey
+    from tconv.account import CastKey
     from tconv.dtypes import DType
     from tconv.lost import Lost
     from tconv.tensor import Range, Scan, Spec, Stream, Tensor
 
+ON_OVERFLOW = ("error", "saturate", "inf", "keep")
 POLICIES = ("amp",)
 FLOAT32, FLOAT64 = dtypes.dtype("float32"), dtypes.dtype("float64")
+TRIED = "cast, to see what it loses"  # the text of no step: by it the account of the cast that is tried is known
+KEPT = "kept"  # the attribute of a tensor that says why a cast left it as it is
+
+
+class _Fate(NamedTuple):
+    """What becomes of a tensor: its dtype, None for that which it has, and why if it is not that of all."""
+
+    dtype: DType | None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,6 +55,7 @@ class Cast(Step):
     usage: ClassVar[str] = (
         "cast(float16), cast(uint8, on_overflow=saturate), cast(half, keep=['*.head.*', 'n*=float32'])"
     )
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"on_overflow": ON_OVERFLOW, "policy": POLICIES}
 
     dtype: str
     on_overflow: str | None = None
@@ -52,6 +66,8 @@ class Cast(Step):
     def __post_init__(self) -> None:
         target = dtypes.dtype(self.dtype)
         casts.check_policy(target, self._rounding)
+        for exception in map(Exempt, self.keep):
+            exception.check(self._rounding)
         if self.policy is not None and self.policy not in POLICIES:
             raise UsageError(
                 f"there is no policy {self.policy!r}", remedy=f"there is {', '.join(POLICIES)}", step="cast"
@@ -59,7 +75,7 @@ class Cast(Step):
         if self.max_error is not None and not 0 <= self.max_error < float("inf"):
             raise UsageError(f"max_error is {self.max_error}; it must be 0 or more", step="cast")
         object.__setattr__(self, "dtype", target.name)
-        object.__setattr__(self, "keep", tuple(str(_Exception(text)) for text in self.keep))
+        object.__setattr__(self, "keep", tuple(str(Exempt(text)) for text in self.keep))
 
     @property
     def target(self) -> DType:
@@ -75,61 +91,72 @@ class Cast(Step):
         return self.on_overflow == "keep" or self.max_error is not None
 
     def fit(self, stream: Stream, scan: Scan) -> tuple[Cast, tuple[str, ...]]:
-        """With those tensors among ``keep`` that values decide about."""
-        tried = replace(self, on_overflow="error", max_error=None)
-        made = tried.apply(stream).tensors
-        cast = [t for t in made if _last_cast(t, tried) is not None]
-        accounts = scan(cast, self.max_error is not None)
-        before = {t.spec.name: t.spec.dtype for t in stream.tensors}
-        names, notes = list[str](), list[str]()
-        for tensor, account in zip(cast, accounts, strict=True):
-            why = next(filter(None, (self._why(key, lost) for key, lost in _of(account, tried))), "")
+        """With the tensors that stay as they are because of their values."""
+        pairs = [
+            (before, made)
+            for before, made in zip(stream.tensors, self.apply(stream).tensors, strict=True)
+            if len(made.ops) > len(before.ops)
+        ]
+        accounts = scan([_tried(made) for _, made in pairs], self.max_error is not None)
+        stay, notes = dict[str, str](), list[str]()
+        for (tensor, _), account in zip(pairs, accounts, strict=True):
+            tried = [(key, lost) for key, lost in account.by_cast.items() if key.step == TRIED]
+            why = next(filter(None, (self._why(key, lost) for key, lost in tried)), "")
             if not why:
                 continue
             name, file = tensor.spec.name, tensor.source.path
             if isinstance(tensor.source, Parts):
+                option = "choose another --on-overflow" if self.on_overflow == "keep" else "allow a larger --max-error"
                 raise TconvError(
                     f"a stack has one dtype, so no part of it can stay as it is; {why}",
-                    remedy="choose another --on-overflow, or write each by itself without --stack",
+                    remedy=f"{option}, or write each by itself without --stack",
                     tensor=name,
                     file=file,
                     step=str(self),
                 )
-            stays = f"stays {before[name]}: {why}"
+            stays = f"stays {tensor.spec.dtype}: {why}"
             notes.append(str(TconvError(stays, file=file, tensor=name, step=str(self))))
-            names.append(name)
+            stay[name] = why
         plain = {"dtype": self.dtype, "on_overflow": self._rounding, "keep": self.keep, "policy": self.policy}
-        return _Settled(**plain, stay=frozenset(names), asked=str(self)), tuple(notes)  # type: ignore[arg-type]  # fields of several types
+        return _Settled(**plain, stay=stay, asked=str(self)), tuple(notes)  # type: ignore[arg-type]  # fields of several types
 
     def _why(self, key: CastKey, lost: Lost) -> str:
         """Why a tensor that loses this is not cast, or nothing."""
-        if self.on_overflow == "keep" and lost.bad("error"):
+        misfits = lost.bad("error")
+        if misfits and (self.on_overflow == "keep" or self.max_error is not None):
             return lost.describe(key.src, key.dst)
-        if self.max_error is not None and _error(lost) > self.max_error:
-            return f"a value would be off by {_error(lost):.2g} of itself, and {self.max_error:g} is allowed"
+        error = lost.detail.max_rel_error if lost.detail is not None else 0.0
+        if self.max_error is not None and error > self.max_error:
+            return f"a value would be off by {error:.2g} of itself, and {self.max_error:g} is allowed"
         return ""
 
     def apply(self, stream: Stream) -> Stream:
         kind = stream.extra.kind
-        targets = self._targets(stream)
+        fates = self._fates(stream)
+        inert = [t.spec.name for t in stream.tensors if fates[t.spec.name].dtype in (None, t.spec.dtype)]
+        to = {fate: once_a_kind(partial(self._cast, fate=fate, kind=kind)) for fate in {*fates.values()}}
         made = on_touched(
             stream,
             self,
-            lambda t: self._cast(t, targets[t.spec.name], kind),
-            all_fields=not is_floating(self.target),
+            lambda t: to[fates[t.spec.name]](t),
+            all_fields=self.target.is_integer,
             complex_too=self.target.kind == "complex",
+            inert=inert,
         )
         return made.with_tensors(made.tensors, *self._told(stream))
 
-    def _targets(self, stream: Stream) -> dict[str, DType | None]:
-        """The dtype for each tensor, None for those that stay as they are."""
-        exceptions = [_Exception(text) for text in self.keep]
+    def _fates(self, stream: Stream) -> dict[str, _Fate]:
+        """What becomes of each tensor, by its name."""
+        exceptions = [Exempt(text) for text in self.keep]
         norms = normalization(t.spec for t in stream.tensors) if self.policy == "amp" else set()
-        targets: dict[str, DType | None] = {}
+        fates: dict[str, _Fate] = {}
         for name in (t.spec.name for t in stream.tensors):
             found = next((e for e in exceptions if e.matches(name)), None)
-            targets[name] = found.dtype if found else FLOAT32 if name in norms else self.target
-        return targets
+            if found:
+                fates[name] = _Fate(found.dtype, f"keep='{found}'")
+            else:
+                fates[name] = _Fate(FLOAT32, f"policy={self.policy}") if name in norms else _Fate(self.target)
+        return fates
 
     def _told(self, stream: Stream) -> list[str]:
         """What the user should hear of the policy."""
@@ -143,21 +170,24 @@ class Cast(Step):
             notes.append(f"{self}: {what}")
         return notes
 
-    def _cast(self, tensor: Tensor, target: DType | None, kind: str) -> Tensor:
-        spec = tensor.spec
+    def _cast(self, tensor: Tensor, fate: _Fate, kind: str) -> Tensor:
+        spec, target = tensor.spec, fate.dtype
         if target is None or spec.dtype == target:
-            return tensor
+            return tensor if spec.dtype == self.target else _kept(tensor, fate.why)
         casts.check_pair(spec.dtype, target)
         if spec.dtype.is_float:
             _refuse_vanishing(spec, target, kind)
         policy = self._rounding
-        made = tensor.then(
-            CastTo(dtype=target, on_overflow=policy, step=str(self)), range=_rounded(spec.range, target, policy)
+        attrs = spec.attrs
+        if KEPT in attrs:
+            attrs = {key: value for key, value in attrs.items() if key != KEPT}
+        if self.needs_scan:
+            attrs = {**attrs, "undecided": str(spec.dtype)}
+        return tensor.then(
+            CastTo(dtype=target, on_overflow=policy, step=str(self)),
+            range=_rounded(spec.range, target, policy),
+            attrs=attrs,
         )
-        if not self.needs_scan:
-            return made
-        undecided = {**made.spec.attrs, "undecided": str(spec.dtype)}
-        return replace(made, spec=replace(made.spec, attrs=undecided))
 
     def __str__(self) -> str:
         parts = [self.dtype]
@@ -168,52 +198,35 @@ class Cast(Step):
         if self.policy is not None:
             parts.append(f"policy={self.policy}")
         if self.max_error is not None:
-            parts.append(f"max_error={self.max_error:g}")
+            parts.append(f"max_error={number(self.max_error)}")
         return f"cast({', '.join(parts)})"
 
 
 @dataclass(frozen=True)
 class _Settled(Cast):
-    """A cast that has seen the values: tensors of the names ``stay`` stay as they are. It reads as it was ``asked``."""
+    """A cast that has seen the values: ``stay`` has the names of tensors that stay as they are, and why each does. It
+    reads as it was ``asked``.
+    """
 
-    stay: frozenset[str] = frozenset()
+    stay: Mapping[str, str] = field(default_factory=dict)
     asked: str = ""
 
-    def _targets(self, stream: Stream) -> dict[str, DType | None]:
-        found = super()._targets(stream)
-        return found | dict.fromkeys(self.stay)
+    def _fates(self, stream: Stream) -> dict[str, _Fate]:
+        return super()._fates(stream) | {name: _Fate(None, why) for name, why in self.stay.items()}
 
     def __str__(self) -> str:
         return self.asked
 
 
-def _of(account: Account, step: Cast) -> list[tuple[CastKey, Lost]]:
-    return [(key, lost) for key, lost in account.by_cast.items() if key.step == str(step)]
+def _tried(tensor: Tensor) -> Tensor:
+    """The same with its last operation, the cast in question, marked: another one may have the same text."""
+    *others, cast = tensor.ops
+    assert isinstance(cast, CastTo)
+    return replace(tensor, ops=(*others, replace(cast, step=TRIED)))
 
 
-def _error(lost: Lost) -> float:
-    """The largest relative error; there is none for what does not fit at all."""
-    if lost.overflow or lost.nan:
-        return math.inf
-    return lost.detail.max_rel_error if lost.detail is not None else 0.0
-
-
-class _Exception:
-    """``GLOB`` or ``GLOB=DTYPE``: which tensors fare otherwise, and how; ``dtype`` is None for "as they are"."""
-
-    def __init__(self, text: str) -> None:
-        self.pattern, _, name = text.partition("=")
-        self.dtype = dtypes.dtype(name) if "=" in text else None
-        if not self.pattern or "'" in text:
-            raise UsageError(
-                f"keep: {text!r} is no pattern", remedy="write GLOB or GLOB=DTYPE, with ? for a quote", step="cast"
-            )
-
-    def matches(self, name: str) -> bool:
-        return fnmatchcase(name, self.pattern)
-
-    def __str__(self) -> str:
-        return self.pattern if self.dtype is None else f"{self.pattern}={self.dtype}"
+def _kept(tensor: Tensor, why: str) -> Tensor:
+    return replace(tensor, spec=replace(tensor.spec, attrs={**tensor.spec.attrs, KEPT: why}))
 
 
 def _refuse_vanishing(spec: Spec, target: DType, kind: str) -> None:
@@ -227,8 +240,20 @@ def _refuse_vanishing(spec: Spec, target: DType, kind: str) -> None:
         low, high = spec.range
         raise TconvError(
             f"as {target}, values in [{low:g}, {high:g}] would be little else than 0",
-            remedy=f"scale({target}) maps their range onto that of the integers",
+            remedy=_scaled(target),
         )
+
+
+def _scaled(target: DType) -> str:
+    """How values within [-1, 1] become integers, by the steps there are."""
+    if target.bits < 8:
+        return (
+            f"quantize({target}) stores them with a scale beside them, scale(uint8) maps their range onto that of bytes"
+        )
+    if target.bits > 32:
+        narrow = f"{target.kind}32"
+        return f"scale({narrow}) | cast({target}) maps their range onto that of {narrow}"
+    return f"scale({target}) maps their range onto that of the integers"
 
 
 def _rounded(known: Range | None, target: DType, on_overflow: str) -> Range | None:
@@ -240,9 +265,3 @@ def _rounded(known: Range | None, target: DType, on_overflow: str) -> Range | No
     bounds, _ = casts.cast(np.array(known, np.float64), target, src=FLOAT64, on_overflow="saturate")
     low, high = bounds.astype(np.float64).tolist()
     return (0, 1) if target.kind == "bool" else (low, high)
-
-
-def _last_cast(tensor: Tensor, step: Cast) -> CastTo | None:
-    """The rounding that ``step`` added, if it did."""
-    op = tensor.ops[-1] if tensor.ops else None
-    return op if isinstance(op, CastTo) and op.step == str(step) else None

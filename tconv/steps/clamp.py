@@ -10,6 +10,7 @@ import numpy as np
 
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
+from tconv.steps.alike import once_a_kind
 from tconv.steps.touch import on_touched
 from tconv.tensor import Step
 
@@ -37,7 +38,7 @@ class Clamp(Step):
             )
 
     def apply(self, stream: Stream) -> Stream:
-        return on_touched(stream, self, self._clamp)
+        return on_touched(stream, self, once_a_kind(self._clamp))
 
     def _clamp(self, tensor: Tensor) -> Tensor:
         dtype = tensor.spec.dtype

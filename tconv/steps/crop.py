@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Whole
+from tconv.steps.alike import once_a_kind
 from tconv.steps.geometry import canonical_size, height_axis, height_width, on_each
 from tconv.tensor import Step
 
@@ -64,7 +65,7 @@ class Crop(Step):
                 raise UsageError(f"{side} must be a number of pixels, 0 or more, not {value!r}", step="crop")
 
     def apply(self, stream: Stream) -> Stream:
-        return on_each(stream, self, self._cropped)
+        return on_each(stream, self, once_a_kind(self._cropped))
 
     def _cropped(self, tensor: Tensor) -> Tensor:
         axis = height_axis(tensor)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from tconv.beside import record_of
 from tconv.errors import TconvError, UsageError, raise_all
+from tconv.steps.touch import labels
 
 if TYPE_CHECKING:
-    from tconv.tensor import Step, Stream, Tensor
+    from tconv.tensor import Spec, Step, Stream, Tensor
+
+    Seen = TypeVar("Seen")
 
 MAX_SIDE = 1_000_000  # pixels; more is a typing error, and Pillow's own arithmetic ends not far above
 
@@ -42,7 +46,8 @@ def height_width(size: str) -> tuple[int, int]:
 def height_axis(tensor: Tensor) -> int:
     """Where the height is; the width is the axis after it, and nothing but channels follows.
 
-    Raises ``TconvError`` where the axes are unknown or in another order, and where there are no pixels.
+    Raises ``TconvError`` where the axes are unknown or in another order, where there are no pixels, and where a step
+    has recorded in which part of it the picture lies: what changes its size makes that untrue.
     """
     axes, shape = tensor.spec.axes, tensor.spec.shape
     if axes is None:
@@ -54,16 +59,37 @@ def height_axis(tensor: Tensor) -> int:
         raise TconvError(f"its axes {axes} do not end in HW or HWC", remedy="reorder them first, with permute(HWC) say")
     if 0 in shape:
         raise TconvError(f"it has no pixels: its shape is {shape}", remedy="leave it out with --skip")
+    if (record := record_of(tensor)) is not None:
+        raise TconvError(
+            f"where the picture lies was recorded by {record.step}, and would no longer be true",
+            remedy=f"let {record.step.partition('(')[0]} be the last step that changes sizes",
+        )
     return axes.index("HW")
 
 
+def lead(spec: Spec, axis: int) -> tuple[int, ...]:
+    """The sizes of the batch that a tensor is: of the axes before ``axis``, the height, but not of the channels."""
+    axes = spec.axes or ""
+    return tuple(n for n, letter in zip(spec.shape[:axis], axes, strict=False) if letter != "C")
+
+
 def on_each(stream: Stream, step: Step, change: Callable[[Tensor], Tensor]) -> Stream:
-    """Every tensor changed; those that refuse are told together, each with its file, its name and the step."""
-    changed, problems = [], []
+    """Every tensor changed, but no labels; refusals as ``each`` tells them."""
+    spared = labels(stream)
+    return stream.with_tensors(each(stream, step, lambda t: t if t.spec.name in spared else change(t)))
+
+
+def each(stream: Stream, step: Step, look: Callable[[Tensor], Seen]) -> list[Seen]:
+    """What ``look`` finds for every tensor; those that refuse are told together, each with its file, its name and the
+    step.
+    """
+    found, problems = [], []
     for tensor in stream.tensors:
         try:
-            changed.append(change(tensor))
+            found.append(look(tensor))
         except TconvError as problem:  # collecting them is the point
-            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step)))
+            problems.append(
+                problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(step), by_itself=True)
+            )
     raise_all(problems)
-    return stream.with_tensors(changed)
+    return found

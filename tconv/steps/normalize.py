@@ -13,6 +13,7 @@ from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
 from tconv.small_files import read_small
+from tconv.steps.alike import once_a_kind
 from tconv.steps.clamp import number
 from tconv.steps.origin import is_normalized, marked_range
 from tconv.steps.touch import on_touched
@@ -44,6 +45,7 @@ class Normalize(Step):
     rounds: ClassVar[bool] = True
     usage: ClassVar[str] = "normalize(imagenet), normalize(mean=0.5, std=0.5), normalize(mean=[0, 0.5], std=[1, 0.2])"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {"stats": tuple(NAMED)}
+    open_choices: ClassVar[Sequence[str]] = ("stats",)
 
     stats: str | None = None
     mean: float | tuple[float, ...] | None = None
@@ -79,7 +81,7 @@ class Normalize(Step):
         return mean * (count // len(mean)), std * (count // len(std))
 
     def apply(self, stream: Stream) -> Stream:
-        return on_touched(stream, self, self._normalize)
+        return on_touched(stream, self, once_a_kind(self._normalize))
 
     def _normalize(self, tensor: Tensor) -> Tensor:
         spec = tensor.spec
@@ -91,13 +93,13 @@ class Normalize(Step):
         if self.stats is not None and spec.attrs.get("channels") == "BGR":
             mean, std = mean[::-1], std[::-1]
         target = spec.dtype if spec.dtype.is_float else dtype("float32")
-        axis = _channel_axis(spec, len(mean)) if len(mean) > 1 else None
+        axis = channel_axis(spec, len(mean)) if len(mean) > 1 else None
         return tensor.then(Standardize(dtype=target, axis=axis, mean=mean, std=std, step=str(self)))
 
     def __str__(self) -> str:
         if self.stats is not None:
-            return f"normalize({self.stats})"
-        return f"normalize(mean={_text(self.mean)}, std={_text(self.std)})"
+            return f"{self.name}({self.stats})"
+        return f"{self.name}(mean={_text(self.mean)}, std={_text(self.std)})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +138,7 @@ def _refuse_unscaled(stats: str, tensor: Tensor) -> None:
     )
 
 
-def _channel_axis(spec: Spec, count: int) -> int:
+def channel_axis(spec: Spec, count: int) -> int:
     axis = spec.axis("C")
     if axis is None:
         raise TconvError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv import ops
 from tconv.errors import TconvError, UsageError
+from tconv.steps.alike import once_a_kind
 from tconv.steps.geometry import on_each
 from tconv.tensor import Step
 
@@ -50,7 +51,7 @@ class Permute(Step):
             raise UsageError(f"{order!r} does not name each axis once", remedy=_HOW, step="permute")
 
     def apply(self, stream: Stream) -> Stream:
-        return on_each(stream, self, self._permuted)
+        return on_each(stream, self, once_a_kind(self._permuted))
 
     def _permuted(self, tensor: Tensor) -> Tensor:
         perm = self._by_letters(tensor) if isinstance(self.order, str) else self._by_numbers(tensor, self.order)

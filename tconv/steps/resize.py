@@ -4,41 +4,58 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from tconv.errors import TconvError, UsageError
-from tconv.ops import Whole
+from tconv.ops import Resizing
 from tconv.steps import resample
-from tconv.steps.geometry import MAX_SIDE, canonical_size, height_axis, height_width, on_each
+from tconv.steps.alike import once_a_kind
+from tconv.steps.aspect import contained, covering, with_longest
+from tconv.steps.geometry import canonical_size, height_axis, height_width, on_each
 from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array
-    from tconv.tensor import Range, Spec, Stream, Tensor
+    from tconv.tensor import Range, Raster, Spec, Stream, Tensor
 
 METHODS = ("bilinear", "bicubic", "lanczos", "box", "nearest")
+ASPECTS = ("contain", "cover")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResizeTo(Whole):
-    """To ``height`` × ``width``; the height is ``axis``, the width the next one, what is before them is a batch.
+class ResizeTo(Resizing):
+    """What is before the height and the width is a batch.
 
-    ``alpha``: the channels after them end in opacity. ``range``: what the values are known to lie in.
+    ``alpha``: the channels after them end in opacity. ``range``: what the values are known to lie in. ``box`` and
+    ``padded``: see ``tensor.Raster``.
     """
 
-    height: int
-    width: int
     method: str
-    axis: int
     alpha: bool
     range: Range | None
+    box: tuple[float, float, float, float] | None = None
+    padded: bool = False
 
     def spec(self, spec: Spec) -> Spec:
-        shape = (*spec.shape[: self.axis], self.height, self.width, *spec.shape[self.axis + 2 :])
-        return replace(spec, shape=shape)
+        channels = (3,) if self.padded else spec.shape[self.axis + 2 :]
+        return replace(spec, shape=(*spec.shape[: self.axis], self.height, self.width, *channels))
+
+    @property
+    def averages(self) -> bool:
+        return self.method != "nearest"
+
+    def of(self, raster: Raster) -> ResizeTo:
+        if raster.box != (0, 0, *raster.source.shape[:2]):
+            return replace(self, box=raster.box, padded=raster.padded)
+        return self._padded if raster.padded else self
+
+    @cached_property
+    def _padded(self) -> ResizeTo:
+        return replace(self, padded=True)
 
     def below(self) -> ResizeTo | None:
         return replace(self, axis=self.axis - 1) if self.axis else None
@@ -55,7 +72,9 @@ class ResizeTo(Whole):
         return out
 
     def _picture(self, x: Array) -> Array:
-        return resample.picture(x, self.height, self.width, self.method, self.alpha, self.range)
+        if self.padded:
+            return resample.rgb(x, self.height, self.width, self.method, self.box)
+        return resample.picture(x, self.height, self.width, self.method, self.alpha, self.range, self.box)
 
     def scratch(self, spec: Spec) -> int:
         """One picture of the batch at a time: what Pillow unpacks and resizes across, then down, and copies of that."""
@@ -75,64 +94,102 @@ class ResizeTo(Whole):
 class Resize(Step):
     """``resize(224)`` makes the shorter side 224 and keeps the aspect, ``resize(256x192)`` is height × width exactly.
 
-    The longer side is int(size · long / short), as torchvision's ``_compute_resized_output_size``. A picture that has
-    the size already is left alone.
+    ``aspect`` keeps it for both kinds of size, in the words of Pillow's ImageOps: ``contain`` makes the picture as
+    large as fits into the size (of ``resize(640, aspect=contain)`` the longer side is 640), ``cover`` as small as
+    covers it. ``max_size`` is torchvision's: the longer side is at most that, even if the shorter one becomes less than
+    asked for. The side that follows is rounded down, as torchvision does. A picture that has the size already is left
+    alone.
     """
 
     name: ClassVar[str] = "resize"
-    usage: ClassVar[str] = "resize(224), resize(256x192, method=bicubic)"
-    choices: ClassVar[Mapping[str, Sequence[str]]] = {"method": METHODS}
+    usage: ClassVar[str] = "resize(224), resize(256x192, method=bicubic), resize(640, aspect=contain)"
+    choices: ClassVar[Mapping[str, Sequence[str]]] = {"method": METHODS, "aspect": ASPECTS}
 
     size: int | str
     method: str = "bilinear"
+    aspect: str | None = None
+    max_size: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "size", canonical_size(self.size, self.name))
-        if self.method not in METHODS:
+        check_method(self.method, self.name)
+        if self.aspect not in (None, *ASPECTS):
             raise UsageError(
-                f"there is no method {self.method!r}", remedy=f"valid: {', '.join(METHODS)}", step="resize"
+                f"there is no aspect {self.aspect!r}", remedy=f"valid: {', '.join(ASPECTS)}", step="resize"
+            )
+        if self.max_size is None:
+            return
+        if isinstance(self.size, str) or self.aspect is not None:
+            raise UsageError(
+                "max_size is for a shorter side", remedy="for example resize(800, max_size=1333)", step="resize"
+            )
+        if isinstance(self.max_size, bool) or canonical_size(self.max_size, self.name) != self.max_size:
+            raise UsageError(f"max_size must be a number of pixels, not {self.max_size!r}", step="resize")
+        if self.max_size <= self.size:
+            raise UsageError(
+                f"max_size is {self.max_size}; it must be more than the shorter side, {self.size}",
+                remedy=f"resize({self.max_size}, aspect=contain) makes the longer side that",
+                step="resize",
             )
 
     def apply(self, stream: Stream) -> Stream:
-        return on_each(stream, self, self._resized)
+        return on_each(stream, self, once_a_kind(self._resized))
 
     def _resized(self, tensor: Tensor) -> Tensor:
         spec, axis = tensor.spec, height_axis(tensor)
         if self.method != "nearest":
-            _check_averaging(spec, self.size)
-        old = spec.shape[axis], spec.shape[axis + 1]
-        height, width = height_width(self.size) if isinstance(self.size, str) else _shorter_side(self.size, *old)
-        if (height, width) == old:
-            return tensor
-        alpha = bool(spec.attrs.get("alpha"))
-        if alpha and spec.axes and not spec.axes.endswith("C"):
-            raise TconvError(
-                f"opacity is averaged with the colours, and the channels are not last: its axes are {spec.axes}",
-                remedy="resize before permute",
-            )
-        op = ResizeTo(
-            height=height, width=width, method=self.method, axis=axis, alpha=alpha, range=spec.range, step=str(self)
-        )
-        return tensor.then(op)
+            check_averaging(spec, f"resize({self.size}, method=nearest)")
+        height, width = self._new(spec.shape[axis], spec.shape[axis + 1])
+        return resized_to(tensor, height, width, self.method, str(self))
+
+    def _new(self, height: int, width: int) -> tuple[int, int]:
+        """The size that a picture of ``height`` × ``width`` gets."""
+        if isinstance(self.size, str):
+            high, wide = height_width(self.size)
+            if self.aspect is None:
+                return high, wide
+        else:
+            high = wide = self.size
+        if self.aspect == "contain":
+            return contained(high, wide, height, width)
+        if self.max_size is not None:
+            return with_longest(high, self.max_size, height, width)
+        return covering(high, wide, height, width)
 
     def __str__(self) -> str:
-        method = "" if self.method == "bilinear" else f", method={self.method}"
-        return f"resize({self.size}{method})"
+        parts = [str(self.size)]
+        parts += [f"method={self.method}"] if self.method != "bilinear" else []
+        parts += [f"aspect={self.aspect}"] if self.aspect else []
+        parts += [f"max_size={self.max_size}"] if self.max_size else []
+        return f"resize({', '.join(parts)})"
 
 
-def _shorter_side(size: int, height: int, width: int) -> tuple[int, int]:
-    longer = size * max(height, width) // min(height, width)
-    if longer > MAX_SIDE:
+def check_method(method: str, step: str) -> None:
+    """Refuse the name of a filter that there is not."""
+    if method not in METHODS:
+        raise UsageError(f"there is no method {method!r}", remedy=f"valid: {', '.join(METHODS)}", step=step)
+
+
+def resized_to(tensor: Tensor, height: int, width: int, method: str, step: str) -> Tensor:
+    """``tensor`` with pictures of that size; itself if it has it. Raises ``TconvError`` for a mean with opacity apart
+    from its colours.
+    """
+    spec, axis = tensor.spec, height_axis(tensor)
+    if (height, width) == spec.shape[axis : axis + 2]:
+        return tensor
+    alpha = bool(spec.attrs.get("alpha"))
+    if alpha and spec.axes and not spec.axes.endswith("C"):
         raise TconvError(
-            f"a picture of {height}x{width} with a shorter side of {size} is {longer} pixels long",
-            remedy=f"say both sides: resize({size}x{size})",
+            f"opacity is averaged with the colours, and the channels are not last: its axes are {spec.axes}",
+            remedy="resize before permute",
         )
-    return (longer, size) if width <= height else (size, longer)
+    op = ResizeTo(height=height, width=width, method=method, axis=axis, alpha=alpha, range=spec.range, step=step)
+    return tensor.then(op)
 
 
-def _check_averaging(spec: Spec, size: int | str) -> None:
-    """Refuse values of which a mean is nonsense (classes, masks) or not exact."""
-    dtype, instead = spec.dtype, f"resize({size}, method=nearest)"
+def check_averaging(spec: Spec, instead: str) -> None:
+    """Refuse values of which a mean is nonsense (classes, masks) or not exact; ``instead`` makes none."""
+    dtype = spec.dtype
     if dtype.kind == "bool":
         raise TconvError("a mask has no values between false and true", remedy=instead)
     if dtype.is_integer and not (spec.axes and "C" in spec.axes):

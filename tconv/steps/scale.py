@@ -12,6 +12,7 @@ import numpy as np
 from tconv import dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise, Promise, is_stated
+from tconv.steps.alike import once_a_kind
 from tconv.steps.convention import CONVENTIONS, conventional
 from tconv.steps.origin import chain, is_normalized, marked_range
 from tconv.steps.touch import on_touched
@@ -55,7 +56,7 @@ class Scale(Step):
         object.__setattr__(self, "dtype", target.name)
 
     def apply(self, stream: Stream) -> Stream:
-        return on_touched(stream, self, self._scale)
+        return on_touched(stream, self, once_a_kind(self._scale))
 
     def _scale(self, tensor: Tensor) -> Tensor:
         spec = tensor.spec

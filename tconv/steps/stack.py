@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv.errors import TconvError, UsageError
+from tconv.grammar import quoted
 from tconv.parts import Parts
-from tconv.tensor import NO_ATTRS, Spec, Step, Tensor
+from tconv.tensor import Spec, Step, Tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tconv.tensor import Range, Stream
 
@@ -25,6 +26,7 @@ class Stack(Step):
 
     name: ClassVar[str] = "stack"
     usage: ClassVar[str] = "stack, stack(into=batch)"
+    gathers: ClassVar[bool] = True
 
     into: str = "stack"
 
@@ -55,7 +57,7 @@ class Stack(Step):
             axes=None if first.axes is None else f"N{first.axes}",
             range=_common_range(parts),
             device=first.device,
-            attrs=first.attrs if all(part.spec.attrs == first.attrs for part in parts) else NO_ATTRS,
+            attrs=_common_attrs(parts),
         )
         stack = Tensor(spec, Parts(parts, first.dtype, shape))
         return replace(stream.with_tensors([stack]), extra=replace(stream.extra, tree=None))
@@ -63,12 +65,19 @@ class Stack(Step):
     def __str__(self) -> str:
         if self.into == "stack":
             return "stack"
-        quote = '"' if "'" in self.into else "'"
-        return f"stack(into={quote}{self.into}{quote})"
+        return f"stack(into={quoted(self.into)})"
 
 
 def _kind(spec: Spec) -> tuple[object, ...]:
     return spec.dtype, spec.shape, spec.axes, spec.device
+
+
+def _common_attrs(parts: Sequence[Tensor]) -> Mapping[str, Any]:
+    """What can be said of all of them."""
+    first = parts[0].spec.attrs
+    if all(part.spec.attrs == first for part in parts):
+        return first
+    return {k: v for k, v in first.items() if all(k in p.spec.attrs and p.spec.attrs[k] == v for p in parts)}
 
 
 def _common_range(parts: Sequence[Tensor]) -> Range | None:
@@ -89,7 +98,7 @@ def _differ(a: Tensor, b: Tensor) -> TconvError:
     if _channels(a.spec) != _channels(b.spec):
         ways.append("--channels rgb makes the channels equal")
     elif a.spec.shape != b.spec.shape:
-        ways.append("--resize HxW makes the sizes equal")
+        ways.append("--resize HxW or --pad makes the sizes equal")
     ways.append("into a .safetensors without --stack and without an N in the layout each goes as it is")
     return TconvError(
         f"one array holds equals only, but {a.spec.name} is {_describe(a.spec)} and "

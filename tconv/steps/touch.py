@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from tconv.tensor import Step, Stream
 
 
+SETTLED = frozenset(("quantized", "made"))  # attributes of tensors that are what they are to be
+
+
 def on_touched(
     stream: Stream,
     step: Step,
@@ -24,11 +27,13 @@ def on_touched(
     *,
     all_fields: bool = False,
     complex_too: bool = False,
+    inert: Collection[str] = (),
 ) -> Stream:
     """Every tensor that ``step`` touches changed, the others as they are.
 
-    ``all_fields``: integers beside other fields are touched without having been asked for. ``complex_too``: so are
-    complex weights, which ``module.half()`` leaves alone. Refusals are told together, each with its file, its tensor
+    ``all_fields``: integers beside other fields are touched too where the user said nothing of them. ``complex_too``:
+    so are complex weights, which ``module.half()`` leaves alone. ``inert``: the names of tensors that ``change`` leaves
+    as they are, so that nobody need be asked about them. Refusals are told together, each with its file, its tensor
     and the step. Raises ``TconvError`` if no tensor is touched. Notes tell of an optimizer's state and of complex
     weights that were passed over.
     """
@@ -38,14 +43,17 @@ def on_touched(
     weights = stream.extra.kind == "weights"
     alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
     touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
-    if not all_fields:
-        touched -= _spared_fields(stream, step)
+    touched -= {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
+    touched -= labels(stream)
+    if not all_fields or stream.extra.fields is not None:
+        touched -= _spared_fields(stream, step, inert)
     for tensor in stream.tensors:
         name = tensor.spec.name
         try:
             made.append(change(tensor) if name in touched else tensor)
         except TconvError as problem:
-            problems.append(problem.at(file=tensor.source.path, tensor=name, step=str(step)))
+            found = problem.at(file=tensor.source.path, tensor=name, step=str(step), by_itself=True)
+            problems.append(found)
     raise_all(problems)
     if not touched:
         raise _nothing(stream, step)
@@ -54,8 +62,18 @@ def on_touched(
     return stream.with_tensors([_free(t, touched) for t in made], *notes)
 
 
-def _spared_fields(stream: Stream, step: Step) -> set[str]:
+def labels(stream: Stream) -> set[str]:
+    """The names of tensors that are known to be labels, and that ``--fields`` does not name: no step changes them
+    beside what they are labels of.
+    """
+    found = {t.spec.name for t in stream.tensors if t.spec.attrs.get("label")}
+    alone = len(found) == len(stream.tensors)
+    return set() if alone else found.difference(fnmatch.filter(found, stream.extra.fields or ""))
+
+
+def _spared_fields(stream: Stream, step: Step, inert: Collection[str]) -> set[str]:
     """The integer fields of data files that hold several: labels or indices, arithmetic on which must be asked for.
+    Those that are ``inert`` are no matter.
 
     Raises ``TconvError``, listing them, if the user has not said what is to become of them. What has axes is a picture
     and no label.
@@ -64,15 +82,17 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
     if stream.extra.kind == "data":
         for tensor in stream.tensors:
             by_file[str(tensor.source.path)].append(tensor)
-    labels = {file: _labels(tensors) for file, tensors in by_file.items() if len(tensors) > 1}
-    names = [t.spec.name for found in labels.values() for t in found]
+    told = labels(stream).union(inert)
+    least = 1 if stream.extra.partial else 2
+    fields = {file: _integers(tensors, told) for file, tensors in by_file.items() if len(tensors) >= least}
+    names = [t.spec.name for found in fields.values() for t in found]
     wanted = stream.extra.fields
     if names and wanted is None:
         problems = [
             TconvError(
                 f"it would change integer fields, which may be labels: {_fields(found)}", file=file, step=str(step)
             )
-            for file, found in labels.items()
+            for file, found in fields.items()
             if found
         ]
         raise_all(problems, remedy=_CHOOSE_FIELDS)
@@ -86,8 +106,8 @@ def _spared_fields(stream: Stream, step: Step) -> set[str]:
 _CHOOSE_FIELDS = "--fields '' leaves them as they are, --fields '*' means all of them too, --fields 'x*' those so named"
 
 
-def _labels(tensors: list[Tensor]) -> list[Tensor]:
-    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None]
+def _integers(tensors: list[Tensor], told: set[str]) -> list[Tensor]:
+    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None and t.spec.name not in told]
 
 
 def _fields(tensors: list[Tensor]) -> str:
@@ -121,10 +141,14 @@ def _nothing(stream: Stream, step: Step) -> TconvError:
     dtypes = sorted({t.spec.dtype.name for t in stream.tensors})
     return TconvError(
         f"it touches no tensor: the dtypes here are {', '.join(dtypes)}",
-        remedy="of weights only floating tensors are converted, and no optimizer state",
+        remedy=_OF_WEIGHTS if stream.extra.kind == "weights" else _OF_FIELDS if stream.extra.fields is not None else "",
         file=stream.tensors[0].source.path,
         step=str(step),
     )
+
+
+_OF_WEIGHTS = "of weights only floating tensors are converted, and no optimizer state"
+_OF_FIELDS = "--fields '*' means integer fields too, which it now leaves as they are"
 
 
 def _count(names: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""``tconv steps`` and ``tconv pipelines``: wrapped, sorted, in plain words."""
+"""``tconv steps``: wrapped, sorted, in plain words."""
 
 from __future__ import annotations
 
@@ -17,15 +17,12 @@ def headings(out: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("80", 80), ("300", 100), ("", 100)])
-@pytest.mark.parametrize("verb", ["steps", "pipelines"])
-def test_lists_keep_to_the_width(
-    tconv: Tconv, monkeypatch: pytest.MonkeyPatch, verb: str, columns: str, width: int
-) -> None:
+def test_lists_keep_to_the_width(tconv: Tconv, monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
     if columns:
         monkeypatch.setenv("COLUMNS", columns)
     else:
         monkeypatch.delenv("COLUMNS", raising=False)
-    ran = tconv(verb)
+    ran = tconv("steps")
     assert (ran.code, ran.err) == (0, "")
     longest = max(map(len, ran.out.splitlines()))
     assert width * 3 / 4 < longest <= width
@@ -40,20 +37,13 @@ def test_steps_tell_parameters_meaning_words_examples_and_the_dtypes(
     assert [h.partition("(")[0] for h in headings(out)] == [*sorted(STEPS), "dtypes"]
     resize = out[out.index("\nresize(") : out.index("\n\nscale(")].strip()
     assert resize.splitlines() == [
-        "resize(size, method=bilinear)",
+        "resize(size, method=bilinear, aspect=…, max_size=…)",
         "    Pictures of another size, antialiased, bit for bit as Pillow's Image.resize.",
         "    resize(224) makes the shorter side 224 and keeps the aspect, resize(256x192) is height × width",
         "    exactly.",
         "    method: bilinear, bicubic, lanczos, box, nearest",
-        "    for example resize(224), resize(256x192, method=bicubic)",
+        "    aspect: contain, cover",
+        "    for example resize(224), resize(256x192, method=bicubic), resize(640, aspect=contain)",
     ]
     assert "float16 (half, fp16, f16); " in " ".join(out.split())
     assert "int4 (i4)" in out
-
-
-def test_pipelines_are_sorted_and_tell_their_steps(tconv: Tconv) -> None:
-    out = tconv("pipelines").out
-    names = headings(out)
-    assert names == ["bf16", "clip", "half", "imagenet", "imagenet-eval", "vit-inception"]
-    assert "    ImageNet classifiers in training form" in out
-    assert "    resize(224x224) | scale | normalize(imagenet)" in out

@@ -169,3 +169,25 @@ def test_the_bounds_of_integers_are_exact(tconv: Tconv) -> None:
     np.save("u.npy", np.array([2**64 - 1], np.uint64))
     assert tconv("check", "u.npy", "--range", "0,18446744073709551614").code == 1
     assert tconv("check", "u.npy", "--range", "0,18446744073709551615").code == 0
+
+
+def test_a_range_beyond_the_dtype_lets_no_infinity_pass(tconv: Tconv) -> None:
+    for source in ("float16", "float32"):
+        np.save("x.npy", np.array([1, np.inf], source))
+        ran = tconv("check", "x.npy", "--range=-1e39,1e39")
+        assert ran == Ran(
+            1,
+            f"x.npy: x: {source} 2: 1 of 2 values lie outside [-1e+39, 1e+39], the worst, inf, at [1]\n",
+            "1 of 1 tensor in 1 file: not as asked\n",
+        )
+
+
+def test_a_range_is_that_of_a_conversion(tconv: Tconv) -> None:
+    np.save("h.npy", np.array([0.7], np.float16))
+    assert tconv("check", "h.npy", "--range", "0,0.7").code == 0
+    ran = tconv("h.npy", "--range", "0,0.7", "--normalize", "-o", "made.npy")
+    assert (ran.code, ran.err) == (0, "")
+    np.save("i.npy", np.array([2**53 + 1]))
+    assert tconv("check", "i.npy", "--range", "0,9007199254740992.0").code == 1
+    ran = tconv("i.npy", "--range", "0,9007199254740992.0", "--normalize", "-o", "made.npy", "-f")
+    assert ran.err.startswith("i.npy: i: 1 of 1 values lie outside the stated range")

@@ -96,6 +96,14 @@ def test_names_that_the_output_cannot_say_are_escaped(tmp_path: Path) -> None:
     assert b"gr\\xf6\\xdfe" in done.stdout
 
 
+def test_a_part_that_is_there_twice_is_a_part_twice(tconv: Tconv, tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    w = torch.arange(12.0).view(3, 4)
+    torch.save({"w": w, "row": w[1], "again": w[1]}, tmp_path / "x.pt")
+    lines = tconv("inspect", "x.pt").out.splitlines()
+    assert [line.rpartition("  ")[2] for line in lines[3:5]] == ["part of w", "part of w"]
+
+
 def test_a_checkpoint_tells_what_is_shared_and_what_requires_gradients(tconv: Tconv, checkpoint: Path) -> None:
     ran = tconv("inspect", "ckpt.pt")
     marks = {line.split()[0]: line for line in ran.out.splitlines()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -77,3 +79,76 @@ def test_what_values_decide_is_left_open(tconv: Tconv) -> None:
     ran = tconv("x.npz", "--half", "--on-overflow", "keep", "-n")
     assert ran.code == 0
     assert ran.out.count("float16 or float64 1 (decided by scan)") == 2
+
+
+def test_how_it_is_done_is_told_below(tconv: Tconv, images: str) -> None:
+    read = sum(path.stat().st_size for path in Path(images).rglob("*.png"))
+    argv = (images, "--step", "resize(4x4) | scale | stack", "-o", "x.npy", "-n")
+    assert tconv(*argv).out.splitlines()[9:-1] == [
+        "2.png, step by step",
+        "  as read      uint8 4x6x3 HWC in [0, 255]",
+        "  resize(4x4)  uint8 4x4x3 HWC in [0, 255]",
+        "  scale        float32 4x4x3 HWC in [0, 1]",
+        "  stack        float32 3x4x4x3 NHWC in [0, 1]",
+        "passes: [resize(4x4)] [scale: a table of 256 entries] [stack: each part at its offset]",
+        "decoded by Pillow (3)",
+        f"reads {read} B, moves 999 B, writes 704 B",
+    ]
+
+
+def test_many_ways_are_cut_short(tconv: Tconv) -> None:
+    arrays: Any = {f"x{n}": np.zeros(n + 1) for n in range(7)}
+    np.savez("x.npz", **arrays)
+    rules = ", ".join(f'"x{n}": clamp(0, {n + 1})' for n in range(7))
+    lines = tconv("x.npz", "--step", f"match({rules})", "-o", "y.npz", "-n").out.splitlines()
+    assert next(line for line in lines if line.startswith("passes")) == "passes: [clamp(0, 1): one pass]"
+    assert lines[-3] == "… and 2 other ways"
+    lines = tconv("x.npz", "--half", "-o", "y.npz", "-n").out.splitlines()
+    assert lines[-3] == "passes: [cast(float16): one pass] (7 tensors)"
+
+
+def test_the_plan_as_json(tconv: Tconv, images: str) -> None:
+    Path("x.npz").touch()
+    ran = tconv("plan", images, "--resize", "4x4", "--normalize", "--only", "2*", "-o", "x.npz", "--print", "json")
+    assert ran.code == 1  # it is in the way
+    found = json.loads(ran.out)
+    assert list(found) == [
+        "plan", "steps", "notes", "skipped", "in_the_way", "files", "beside", "passes", "decoders", "bytes",
+        "peak_memory", "workers",
+    ]  # fmt: skip
+    assert found["steps"] == ["resize(4x4)", "scale"]
+    assert found["in_the_way"] == [str(Path.cwd() / "x.npz")]
+    (file,) = found["files"]
+    (tensor,) = file["tensors"]
+    assert (tensor["name"], tensor["source"], tensor["same_as"]) == ("2.png", "images/2.png", None)
+    assert tensor["before"] == {"dtype": "uint8", "shape": [4, 6, 3]}
+    after = {"dtype": "float32", "shape": [4, 4, 3], "axes": "HWC", "range": [0, 1], "device": "cpu"}
+    assert tensor["after"] == file["traces"][0]["specs"][-1] == after
+    assert len(file["traces"][0]["specs"]) == 3
+    assert found["passes"] == [
+        {
+            "tensors": 1,
+            "passes": [
+                {"steps": ["resize(4x4)"], "how": "by itself"},
+                {"steps": ["scale"], "how": "a table of 256 entries"},
+            ],
+        }
+    ]
+    assert found["decoders"] == {"Pillow": 1}
+    assert found["bytes"]["moved"] == 72 + 48 + 192
+    told = tconv("plan", "--help").out
+    assert all(key in told for key in found)
+
+
+def test_the_plan_says_whether_the_memory_is_enough_and_the_run_whether_it_was(tconv: Tconv) -> None:
+    np.save(
+        "x.npy", np.zeros((300, 200), np.float32)
+    )  # turned as a whole: 240 kB read, beside as much in and out of it
+    command = ("x.npy", "--step", "permute(1, 0)", "-o", "y.npy", "-f")
+    fits = tconv(*command, "-n", "--max-memory", "720000")
+    assert fits.out.splitlines()[-1].startswith("total: ")
+    tight = tconv(*command, "-n", "--max-memory", "719999")
+    assert tight.out.splitlines()[-1] == "--max-memory 720.0 kB cannot be kept: x takes 720.0 kB at once"
+    assert tconv(*command, "--max-memory", "720000").err == ""
+    ran = tconv(*command, "--max-memory", "719999")
+    assert (ran.code, ran.err) == (0, "x.npy: x: took 720,000 bytes at once, more than --max-memory 719,999\n")

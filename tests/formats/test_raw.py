@@ -49,9 +49,10 @@ def test_the_bytes_of_a_shape() -> None:
     assert checked_bytes((3, 5), dtype("complex128")) == 240
     assert checked_bytes((3, 0), dtype("int8")) == 0
     assert checked_bytes((2**60 - 1,), dtype("float64")) == 2**63 - 8
+    assert checked_bytes((2**45, 0), dtype("float64")) == 0
 
 
-@pytest.mark.parametrize("shape", [(-1,), (2**60,), (0, 2**63), (2**31, 2**31, 2), (1,) * (MAX_AXES + 1)])
+@pytest.mark.parametrize("shape", [(-1,), (2**60,), (0, 2**63), (2**46, 0), (2**31, 2**31, 2), (1,) * (MAX_AXES + 1)])
 def test_what_is_no_shape(shape: tuple[int, ...]) -> None:
     with pytest.raises(TconvError, match="shape"):
         checked_bytes(shape, dtype("float64"))

@@ -194,6 +194,10 @@ PACKED = {
         f'{{"a": {{"dtype": "int4", "shape": [{2**70}]}}}}',
         "neither a 4-bit dtype nor a shape",
     ),
+    "a shape too large for any array": (
+        f'{{"a": {{"dtype": "int4", "shape": [{2**61}, 0, {2**61}]}}}}',
+        "x.safetensors: a: a shape too large for any memory (3 axes)",
+    ),
 }
 
 
@@ -202,6 +206,24 @@ def test_a_wrong_note_on_packed_bytes_is_refused(tmp_path: Path, kind: str) -> N
     text, message = PACKED[kind]
     header = {"__metadata__": {"tconv.packed": text}, "a": entry("U8", [2], 0, 2)}
     assert message in str(refusal(tmp_path, file_bytes(header, bytes(2))))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("int4", [2, 2]), ("uint4", [2, 2]), ("float4_e2m1fn", [4]), ("float4_e2m1fn", [4, 1]), ("float4_e2m1fn", [2, 3])],
+)
+def test_a_note_that_contradicts_the_header_is_refused(tmp_path: Path, dtype: str, shape: list[int]) -> None:
+    note = json.dumps({"a": {"dtype": dtype, "shape": shape}})
+    header = {"__metadata__": {"tconv.packed": note}, "a": entry("F4", [2, 2], 0, 2)}
+    message = f"a: a broken tconv.packed: it says {dtype} {tuple(shape)}, and the header float4_e2m1fn (2, 2)"
+    assert message in str(refusal(tmp_path, file_bytes(header, bytes(2))))
+
+
+def test_a_note_that_says_what_the_header_says_is_no_matter(tmp_path: Path) -> None:
+    note = json.dumps({"a": {"dtype": "float4_e2m1fn", "shape": [1, 2]}})
+    header = {"__metadata__": {"tconv.packed": note}, "a": entry("F4", [1, 2], 0, 1)}
+    (tensor,) = read_file(put(tmp_path, file_bytes(header, b"\xf1"))).tensors
+    assert values(tensor).astype(np.float32).tolist() == [[0.5, -6]]
 
 
 def test_any_other_byte_of_a_bool_is_true_and_becomes_1(tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ OPS = st.sampled_from(
         Affine(dtype=F32, divisor=(1e-3,)),
         Affine(dtype=F32, divisor=(-255.0,)),
         Affine(dtype=dtype("float64"), divisor=(2.0**150,)),
+        Affine(dtype=dtype("float64"), shift=(-1.0,), divisor=(2.0**-1020,)),
         BY_CHANNEL,
         Promise(range=(0, 1)),
         Promise(range=(-20, 100)),
@@ -104,6 +105,20 @@ def test_an_entry_that_loses_something_counts_as_often_as_it_occurs() -> None:
     assert lost == Lost(6, overflow=4, lowest=102400, highest=130560, minimum=512, maximum=130560)
     (lost,) = run(np.array([1, 2, 3, 4, 5, 127], np.uint8), (6,), out).by_cast.values()
     assert lost == Lost(6, minimum=512, maximum=65024)
+
+
+def test_a_table_and_a_pass_agree_on_what_is_beyond_float64() -> None:
+    x = np.array([0, 1, 0, 200, 255, 200], np.uint8)
+    op = Affine(dtype=dtype("float64"), divisor=(2.0**-1021,))
+    for policy, most in (("inf", np.inf), ("saturate", 1.7976931348623157e308)):
+        for target in ("float64", "complex128"):
+            (run,) = compile_run((op, CastTo(dtype=dtype(target), on_overflow=policy, step="wide")), U8, 1)
+            want, got = np.empty(6, dtype(target).numpy), np.empty(6, dtype(target).numpy)
+            lost = run(x, (6,), got)
+            same(lost, by_pass(run, x, (6,), want))
+            assert got.tolist() == want.tolist() == [0, 2.0**1021, 0, most, most, most]
+            (found,) = lost.by_cast.values()
+            assert found == Lost(6, overflow=3, lowest=np.inf, highest=np.inf, minimum=0, maximum=2.0**1021)
 
 
 def test_where_bytes_need_not_be_counted_they_are_not(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tconv.casts import cast
+from tconv.casts.extent import outside
 from tconv.dtypes import dtype
 from tconv.measure.rules import Expect, Finite, Fits, Rule, Seen, Shape, Within
 from tconv.tensor import Spec
@@ -93,6 +95,42 @@ def test_within() -> None:
     assert not rule.reads(spec("bool"))
     assert not Within(0, 255).reads(spec("uint8"))
     assert rule.reads(spec("uint8"))
+
+
+@pytest.mark.parametrize("source", ["float8_e5m2", "float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("most", [1e39, 1e308, 10**39, 65504.0, 3.4028234663852886e38])
+def test_bounds_that_a_dtype_does_not_have_let_no_infinity_pass(source: str, most: float) -> None:
+    for value in (math.inf, -math.inf, math.nan):
+        assert "1 of 2 values lie outside" in judge(Within(-most, most), [1, value], source)
+    assert judge(Within(-most, most), [1, 57344, -57344], source) == ""
+
+
+@pytest.mark.parametrize(
+    ("high", "values", "source", "worst"),
+    [
+        (9007199254740992.0, [2**53 + 1, 2**53], "int64", "9007199254740993, at [0]"),
+        (9007199254740992.0, [5, 2**53 + 1], "uint64", "9007199254740993, at [1]"),
+        (2.0**63, [2**63, 2**63 + 1], "uint64", "9223372036854775809, at [1]"),
+        (-0.5, [0, -(2**63)], "int64", "-9223372036854775808, at [1]"),
+    ],
+)
+def test_integers_are_compared_exactly(high: float, values: list[int], source: str, worst: str) -> None:
+    text = judge(Within(-1.5, high), values, source)
+    assert re.fullmatch(r"[12] of 2 values lie outside \[.*\], the worst, " + re.escape(worst), text)
+
+
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32", "float64", "float8_e4m3fn"])
+def test_a_bound_is_the_value_that_its_text_would_be(source: str) -> None:
+    assert judge(Within(0.1, 0.7), [0.1, 0.7], source) == ""
+    assert judge(Within(0.1, 0.7), [0, 0.6], source).startswith("1 of 2 values")
+
+
+@given(arrays.arrays(np.float16, 8), st.floats(), st.floats())
+def test_a_range_counts_what_a_conversion_counts(x: Array, a: float, b: float) -> None:
+    low, high = sorted(0.0 if math.isnan(v) or math.isinf(v) else v for v in (a, b))
+    lost = outside(x, dtype("float16"), (low, high))
+    seen = look(Within(low, high), x, "float16")
+    assert (seen.bad, seen.nan) == (lost.overflow + lost.infinite + lost.nan, lost.nan)
 
 
 @pytest.mark.parametrize(

@@ -107,6 +107,36 @@ def test_values_within_one_do_not_become_integers(known: tuple[float, float]) ->
         Cast("uint8").apply(stream(tensor(np.array([0.3], np.float32), known=known)))
 
 
+@pytest.mark.parametrize(
+    "target", ["int4", "uint4", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_what_is_recommended_exists(target: str) -> None:
+    given = stream(tensor(np.array([0, 0.25, 1], np.float32), known=(0, 1)))
+    with pytest.raises(TconvError) as caught:
+        Cast(target).apply(given)
+    recommended = caught.value.remedy.partition(" ")[0] if "|" not in caught.value.remedy else None
+    steps = steps_from_text([recommended or caught.value.remedy.partition(" maps")[0]])
+    for step in steps:
+        given = step.apply(given)
+    assert given.tensors[0].spec.dtype.name == target
+
+
+@pytest.mark.parametrize(
+    ("keep", "policy", "text"),
+    [
+        (("b=float8_e4m3fn",), "inf", r"keep='b=float8_e4m3fn': float8_e4m3fn has no inf to overflow to; choose sat"),
+        (("a", "*.x=int8"), "inf", r"keep='\*\.x=int8': int8 has no inf"),
+        (("b=float4_e2m1fn",), "inf", "float4_e2m1fn has no inf"),
+    ],
+)
+def test_an_exception_that_cannot_follow_the_policy_fails_at_construction(
+    keep: tuple[str, ...], policy: str, text: str
+) -> None:
+    with pytest.raises(UsageError, match=text):
+        Cast("float16", policy, keep)
+    assert Cast("float16", "saturate", keep).keep == keep
+
+
 def test_masks_and_wider_ranges_become_integers() -> None:
     mask = tensor(np.array([True, False]), known=(0, 1))
     (made,) = Cast("uint8").apply(stream(mask)).tensors
@@ -171,6 +201,40 @@ def test_fields_says_which_integers_become_floats(glob: str, dtypes: list[str]) 
     given = fields()
     made = Cast("float32").apply(replace(given, extra=replace(given.extra, fields=glob)))
     assert [t.spec.dtype.name for t in made.tensors] == dtypes
+
+
+@pytest.mark.parametrize(
+    ("target", "glob", "dtypes"),
+    [
+        ("int32", None, ["int32", "int32", "int32", "int32"]),
+        ("int32", "", ["int32", "int64", "uint8", "bool"]),
+        ("int32", "pos*", ["int32", "int64", "int32", "bool"]),
+        ("bool", "", ["bool", "int64", "uint8", "bool"]),
+        ("bool", "label", ["bool", "bool", "uint8", "bool"]),
+        ("bool", "*", ["bool", "bool", "bool", "bool"]),
+        ("complex64", "", ["complex64", "int64", "uint8", "bool"]),
+    ],
+)
+def test_fields_says_it_for_every_target(target: str, glob: str | None, dtypes: list[str]) -> None:
+    given = fields()
+    made = Cast(target).apply(replace(given, extra=replace(given.extra, fields=glob)))
+    assert [t.spec.dtype.name for t in made.tensors] == dtypes
+
+
+def test_labels_do_not_become_true_without_asking() -> None:
+    with pytest.raises(TconvError, match=r"integer fields, .*: label \(int64\), position \(uint8\)\n.*--fields '\*'"):
+        Cast("bool").apply(fields())
+
+
+def test_nobody_is_asked_about_what_stays() -> None:
+    made = Cast("float32", keep=("label", "pos*", "mask")).apply(fields())
+    assert [t.spec.dtype.name for t in made.tensors] == ["float32", "int64", "uint8", "bool"]
+    with pytest.raises(TconvError, match=r"integer fields, .*: position \(uint8\), mask \(bool\)\n"):
+        Cast("float32", keep=("label",)).apply(fields())
+    given = fields()
+    given = replace(given, tensors=given.tensors[1:], extra=replace(given.extra, fields=""))
+    with pytest.raises(TconvError, match=r"touches no tensor: .*; --fields '\*' means integer fields too"):
+        Cast("int32").apply(given)
 
 
 def test_files_of_different_kinds_are_not_fields_of_one() -> None:

@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from tconv.errors import TconvError, TconvErrors, UsageError
 from tconv.ops import Whole
 from tconv.pipeline import steps_from_text
+from tconv.steps.aspect import contained, covering
 from tconv.steps.resize import Resize
 from tconv.tensor import Tensor
 from tests.memory import rearranged, stream, tensor
@@ -43,6 +46,46 @@ def test_sizes_are_torchvisions(size: int | str, height: int, width: int, want: 
     made = resized(tensor(np.zeros((height, width, 3), np.uint8), axes="HWC", known=(0, 255)), Resize(size))
     assert made.spec.shape == (*want, 3)
     assert (made.spec.axes, made.spec.range, made.spec.dtype.name) == ("HWC", (0, 255), "uint8")
+
+
+@pytest.mark.parametrize(
+    ("step", "height", "width", "want"),
+    [
+        # torchvision's Resize(size=None, max_size=640): int(640 * short / long)
+        (Resize(640, aspect="contain"), 480, 640, (480, 640)),
+        (Resize(640, aspect="contain"), 375, 500, (480, 640)),
+        (Resize(640, aspect="contain"), 1080, 1920, (360, 640)),
+        (Resize(640, aspect="contain"), 1920, 1080, (640, 360)),
+        (Resize(640, aspect="contain"), 333, 500, (426, 640)),  # 426.24
+        (Resize(640, aspect="contain"), 3, 5000, (1, 640)),  # 0.384: no side is 0
+        (Resize(7, aspect="contain"), 5, 5, (7, 7)),
+        (Resize("480x640", aspect="contain"), 1000, 1000, (480, 480)),
+        (Resize("480x640", aspect="contain"), 100, 200, (320, 640)),
+        (Resize("480x640", aspect="cover"), 1000, 1000, (640, 640)),
+        (Resize("480x640", aspect="cover"), 100, 200, (480, 960)),
+        (Resize("480x640", aspect="cover"), 300, 400, (480, 640)),
+        (Resize(224, aspect="cover"), 375, 500, (224, 298)),
+        # torchvision's Resize(800, max_size=1333), which detectors are trained with
+        (Resize(800, max_size=1333), 480, 640, (800, 1066)),
+        (Resize(800, max_size=1333), 1080, 1920, (749, 1333)),  # 800x1422, so 1333 * 800 / 1422 = 749.9
+        (Resize(800, max_size=1333), 1920, 1080, (1333, 749)),
+        (Resize(8, max_size=9), 1, 1000, (1, 9)),
+    ],
+)
+def test_sizes_that_keep_the_aspect(step: Resize, height: int, width: int, want: tuple[int, int]) -> None:
+    made = resized(tensor(np.zeros((height, width), np.float32), axes="HW"), step)
+    assert made.spec.shape == want
+
+
+@given(st.integers(1, 900), st.integers(1, 900), st.integers(1, 900), st.integers(1, 900))
+def test_what_is_contained_fits_and_what_covers_covers(height: int, width: int, high: int, wide: int) -> None:
+    inner, outer = contained(high, wide, height, width), covering(high, wide, height, width)
+    assert 1 <= inner[0] <= high
+    assert 1 <= inner[1] <= wide
+    assert outer[0] >= high
+    assert outer[1] >= wide
+    assert inner[0] == high or inner[1] == wide
+    assert outer[0] == high or outer[1] == wide
 
 
 def test_the_size_that_it_has_is_no_operation() -> None:
@@ -189,6 +232,12 @@ def test_the_scratch_that_is_promised_covers_what_numpy_takes(dtype: str, method
         {"size": 10**30},
         {"size": 3, "method": "area"},
         {"size": 3, "method": None},
+        {"size": 3, "aspect": "inside"},
+        {"size": "3x4", "max_size": 9},
+        {"size": 3, "max_size": 9, "aspect": "contain"},
+        {"size": 3, "max_size": 3},
+        {"size": 3, "max_size": True},
+        {"size": 3, "max_size": 10**9},
     ],
 )
 def test_bad_parameters_fail_at_construction(bad: dict[str, Any]) -> None:
@@ -205,6 +254,9 @@ def test_bad_parameters_fail_at_construction(bad: dict[str, Any]) -> None:
         ("resize('224 X 192')", Resize("224x192")),
         ("resize(size=224, method=bicubic)", Resize(224, "bicubic")),
         ("resize(8x9, lanczos)", Resize("8x9", "lanczos")),
+        ("resize(8x9, aspect=cover)", Resize("8x9", aspect="cover")),
+        ("resize(8, bicubic, contain)", Resize(8, "bicubic", "contain")),
+        ("resize(800, max_size=1333)", Resize(800, max_size=1333)),
     ],
 )
 def test_the_text_of_a_step_parses_back_to_it(text: str, step: Resize) -> None:

@@ -43,7 +43,7 @@ def convert(x: Array, colour: str, alpha: bool, white: int | None, options: Read
     blended, then RGB becomes grey by ITU-R 601-2 luma. So grey is always the luma of what RGB would be.
     """
     want = options.channels
-    if want == "keep":
+    if want == "keep" or (want == "own" and colour != "cmyk"):
         return x
     if x.dtype == np.bool_:
         x = x.view(np.uint8) * np.uint8(255)

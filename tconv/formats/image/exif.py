@@ -51,6 +51,18 @@ def turn(x: Array, orientation: int) -> Array:
     return x.swapaxes(0, 1) if orientation > 4 else x
 
 
+def turn_box(
+    box: tuple[float, float, float, float], height: int, width: int, orientation: int
+) -> tuple[float, float, float, float]:
+    """Where (top, left, bottom, right) of an image of ``height`` × ``width`` is when that is turned."""
+    top, left, bottom, right = box
+    if orientation in (2, 3, 7, 8):
+        left, right = width - right, width - left
+    if orientation in (3, 4, 6, 7):
+        top, bottom = height - bottom, height - top
+    return (left, top, right, bottom) if orientation > 4 else (top, left, bottom, right)
+
+
 def place(x: Array, orientation: int, out: Array) -> None:
     """Copy the turned image into ``out``, which has its shape then."""
     if orientation == 1:

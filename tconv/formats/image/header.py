@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 from tconv.dtypes import DTYPES, DType
@@ -17,7 +17,13 @@ MAX_PIXELS = 89_478_485  # Pillow's default Image.MAX_IMAGE_PIXELS: a quarter of
 COLOURS = {"gray": 1, "rgb": 3, "palette": 3, "cmyk": 4}
 BOOL, UINT8, UINT16 = DTYPES["bool"], DTYPES["uint8"], DTYPES["uint16"]
 
+# One object for all images: what is alike shares what steps make of it.
+_WITH_ALPHA: Mapping[str, object] = {"alpha": True}
+_INKS: Mapping[str, object] = {"inks": True}
+_BGR: Mapping[str, object] = {"channels": "BGR"}
+
 Colour = Literal["gray", "rgb", "palette", "cmyk"]
+FAITHFUL = ("keep", "own")  # which --channels leave the pixels as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +33,8 @@ class Header:
     ``white`` is the largest value that a sample can have: 255 in 8 bits (fewer bits are scaled up to it), 4095 in 12
     bits (more than 8 are left as they are); None where it is unknown (floats, signed integers). ``orientation`` is
     EXIF's (or XMP's), None if the EXIF data are damaged. ``profile`` names the colour space of an ICC profile that is
-    not sRGB or plain grey.
+    not sRGB or plain grey. ``shrink``: they are decoded at one such-th of the file's size, and so are width and height.
+    ``library`` is what decodes the pixels, where their depth alone does not tell.
     """
 
     width: int
@@ -39,6 +46,19 @@ class Header:
     frames: int = 1
     orientation: int | None = 1
     profile: str = ""
+    shrink: int = 1
+    library: str = field(default="", compare=False)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.height, self.width
+
+    def shrunk(self, shrink: int) -> Header:
+        """The same file decoded at one ``shrink``-th of its size; a rest of a pixel is one too."""
+        if shrink == 1:
+            return self
+        return replace(self, width=-(-self.width // shrink), height=-(-self.height // shrink), shrink=shrink)
 
 
 class Picture(NamedTuple):
@@ -70,19 +90,21 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
         _check_index(header)
         return Spec(name, UINT8, shape, axes)  # no range: indices are no intensities that could be scaled
     _check_blend(header, options)
-    dtype = UINT8 if header.dtype is BOOL and options.channels != "keep" else header.dtype
-    opacity = options.channels == "rgba" or (options.channels == "keep" and header.alpha)
-    attrs: Mapping[str, object] = {"alpha": True} if opacity else NO_ATTRS
+    dtype = UINT8 if header.dtype is BOOL and options.channels not in FAITHFUL else header.dtype
+    opacity = options.channels == "rgba" or (options.channels in FAITHFUL and header.alpha)
+    attrs = _WITH_ALPHA if opacity else NO_ATTRS
+    if options.channels == "keep" and header.colour == "cmyk":
+        attrs = _INKS
     if options.channels == "bgr":
-        attrs = {"channels": "BGR"}
+        attrs = _BGR
     shape = (*shape, _channels(header, options))
     return Spec(name, dtype, shape, axes + "C", _range(dtype, header.white), attrs=attrs)
 
 
 def _channels(header: Header, options: ReadOptions) -> int:
-    if options.channels == "keep":
+    if options.channels == "keep" or (options.channels == "own" and header.colour != "cmyk"):
         return COLOURS[header.colour] + header.alpha
-    return {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4}[options.channels]
+    return {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4, "own": 3}[options.channels]
 
 
 def _range(dtype: DType, white: int | None) -> Range | None:
@@ -112,7 +134,7 @@ def _check_index(header: Header) -> None:
 
 
 def _check_blend(header: Header, options: ReadOptions) -> None:
-    blended = options.channels not in ("keep", "rgba") and options.alpha != "drop"
+    blended = options.channels not in (*FAITHFUL, "rgba") and options.alpha != "drop"
     if header.alpha and header.white is None and blended:
         raise TconvError(
             f"its alpha cannot be blended, as nobody knows which {header.dtype} is opaque",

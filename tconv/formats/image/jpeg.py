@@ -1,4 +1,4 @@
-"""JPEG (ITU-T T.81): a header scan of our own, and strict decoding by libjpeg-turbo."""
+"""JPEG (ITU-T T.81): a header scan of our own, strict decoding by libjpeg-turbo, encoding by Pillow."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import io
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import numpy as np
 import simplejpeg  # type: ignore[import-untyped]  # it has no annotations
@@ -15,9 +15,13 @@ from tconv.errors import TconvError
 from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import Colour, Header, Picture
 from tconv.formats.image.icc import unusual
+from tconv.formats.image.writer import ImageWriter
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tconv.ops import Array
+    from tconv.tensor import Extra, Spec, WriteOptions
 
 _WINDOW = 4096  # bytes read at a time: as a rule the whole header of a photo without a thumbnail
 _EOI, _SOS, _APP1, _APP2 = 0xD9, 0xDA, 0xE1, 0xE2
@@ -30,6 +34,7 @@ _ALONE = frozenset((0x01, *range(0xD0, 0xD8)))  # markers without a length: TEM 
 _COLOURS: dict[int, Colour] = {1: "gray", 3: "rgb", 4: "cmyk"}
 _SPACES = {"gray": "GRAY", "rgb": "RGB", "cmyk": "CMYK"}
 _RESAVE = "save it as a baseline JPEG or as PNG"
+QUALITY = 95  # unless the user says otherwise: a scale of libjpeg from 1 to 100
 
 
 def scan(file: BinaryIO, every: bool) -> Header:
@@ -115,18 +120,20 @@ def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
 
 
 def decode_as(data: bytes, header: Header, space: str, out: Array | None = None) -> Array:
-    """Decode to GRAY, RGB, BGR or CMYK, into ``out`` if given: bit-identical to Pillow.
+    """Decode to GRAY, RGB, BGR, RGBX, BGRX or CMYK, into ``out`` if given: bit-identical to Pillow.
 
     Strict: what libjpeg only warns of (a missing end, a corrupt stream) is a ``ValueError``.
     """
+    # Of the sizes that it can decode at, libjpeg-turbo is asked for the least that is not less than this.
+    least = {"min_height": header.height, "min_width": header.width} if header.shrink > 1 else {}
     try:
-        pixels = simplejpeg.decode_jpeg(data, space, buffer=out)
+        pixels = simplejpeg.decode_jpeg(data, space, buffer=out, **least)
     except ValueError as error:
         if "subsampling" in str(error):
             raise TconvError("a JPEG of unusual chroma sampling, which tconv does not read", remedy=_RESAVE) from error
         if "ICC" not in str(error):
             raise
-        pixels = simplejpeg.decode_jpeg(_without_profile(data), space, buffer=out)
+        pixels = simplejpeg.decode_jpeg(_without_profile(data), space, buffer=out, **least)
     if pixels.shape[:2] != (header.height, header.width):
         raise ValueError(f"it decodes to {pixels.shape[1]}x{pixels.shape[0]}")
     return pixels  # type: ignore[no-any-return]  # simplejpeg has no annotations
@@ -152,3 +159,26 @@ def _without_profile(data: bytes) -> bytes:
             kept.append(data[at:end])
         at = end
     return b"".join([*kept, data[at:]])
+
+
+class JpegWriter(ImageWriter):
+    """Grey or RGB, colours at full resolution (4:4:4); pixels change a little, which a note says."""
+
+    title = "JPEG"
+    lossy: ClassVar[bool] = True
+    channels: ClassVar = {"uint8": (1, 3)}
+    largest = 65_500  # libjpeg's JPEG_MAX_DIMENSION
+
+    def __init__(self, specs: Sequence[Spec], extra: Extra, quality: int = QUALITY) -> None:
+        super().__init__(specs, extra)
+        self._quality = quality
+        self.notes = (*self.notes, f"JPEG is lossy: pixels change a little (quality {quality}); png keeps them")
+
+    @classmethod
+    def planned(cls, specs: Sequence[Spec], extra: Extra, options: WriteOptions) -> JpegWriter:
+        return cls(specs, extra, options.quality or QUALITY)
+
+    def encode(self, pixels: Array) -> bytes:
+        from tconv.formats.image.pillow import encoded  # simplejpeg has libjpeg compute the DCT fast, and less exactly
+
+        return encoded("JpegImagePlugin", "JPEG", pixels, quality=self._quality, subsampling=0)

@@ -1,4 +1,4 @@
-"""OpenCV as the decoder of deep images (more than 8 bits a channel), and silent."""
+"""OpenCV for deep images (more than 8 bits a channel), and silent."""
 
 from __future__ import annotations
 
@@ -20,6 +20,9 @@ if hasattr(cv2, "setLogLevel"):  # up to OpenCV 4.12
     cv2.setLogLevel(0)
 else:
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
+
+
+_ORDER = {3: [2, 1, 0], 4: [2, 1, 0, 3]}  # from RGB to OpenCV's BGR, and back
 
 
 def reads(codec: str) -> bool:
@@ -45,8 +48,18 @@ def decode_all(data: bytes) -> list[Array]:
 
 
 def _ordered(pixels: Array) -> Array:
-    """From OpenCV's BGR to RGB."""
+    """From OpenCV's BGR to RGB, always 3-D."""
     if pixels.ndim == 2:
         return pixels[..., None]
-    order = {3: [2, 1, 0], 4: [2, 1, 0, 3]}[pixels.shape[2]]
-    return pixels[..., order]
+    return pixels[..., _ORDER[pixels.shape[2]]]
+
+
+def encode(suffix: str, pixels: Array) -> bytes:
+    """The file that a name of that ``suffix`` would get, of grey, RGB or RGBA, always 3-D."""
+    if pixels.shape[2] > 1:
+        pixels = pixels[..., _ORDER[pixels.shape[2]]]
+    done, data = cv2.imencode(suffix, pixels)
+    if not done:
+        raise ValueError("OpenCV cannot encode it")
+    found: bytes = data.tobytes()
+    return found

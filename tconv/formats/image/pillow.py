@@ -1,14 +1,15 @@
-"""Pillow as a decoder: its plugins called by name, so that neither suffix nor its global settings have a say."""
+"""Pillow: its plugins called by name, so that neither suffix nor its global settings have a say."""
 
 from __future__ import annotations
 
+import importlib
 import io
 import logging
 import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from PIL import Image, ImageFile
@@ -82,3 +83,11 @@ def palette(image: Image.Image) -> Array:
     if isinstance(clear, int) and clear < len(table):
         table[clear, 3] = 0
     return table
+
+
+def encoded(plugin: str, form: str, pixels: Array, **options: Any) -> bytes:
+    """The file of that module of Pillow and the format's name in it, of (height, width, channels) of bool or uint8."""
+    importlib.import_module(f"PIL.{plugin}")  # which makes the name known
+    buffer = io.BytesIO()
+    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(buffer, form, **options)
+    return buffer.getvalue()

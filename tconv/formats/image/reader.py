@@ -19,15 +19,19 @@ from tconv import registry
 from tconv.errors import TconvError, printable
 from tconv.formats.image import jpeg
 from tconv.formats.image.channels import assemble
-from tconv.formats.image.exif import place
-from tconv.formats.image.header import COLOURS, Family, Header, Picture, describe
-from tconv.tensor import Extra, ReadOptions, Stream, Tensor
+from tconv.formats.image.exif import place, turn_box
+from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
+from tconv.tensor import Extra, Raster, ReadOptions, Scalable, Stream, Tensor
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
 
+_LIBRARIES = {"jpeg": "simplejpeg", "pnm": "NumPy", "pfm": "NumPy"}
 _MENDED = "fetch it or write it again"
+_SHRINKS = (8, 4, 2)  # libjpeg's decoding at these fractions is its fastest
+_GAP = 2  # a resize starts from twice its size at least, like Pillow's thumbnail: closer to it, blocks show
+_SMALL = 64  # pixels a side from which on decoding takes long enough to be worth it
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
@@ -52,7 +56,7 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class ImageSource:
+class ImageSource(Scalable):
     """An image file; it decodes whole."""
 
     path: Path
@@ -61,10 +65,17 @@ class ImageSource:
     family: str
     header: Header
     options: ReadOptions
+    padded: bool = False
 
     @property
     def seekable(self) -> bool:
         return False
+
+    @property
+    def decoder(self) -> str:
+        """The library that decodes the pixels."""
+        usual = "Pillow" if self.header.dtype in (BOOL, UINT8) else "OpenCV"
+        return self.header.library or _LIBRARIES.get(self.family, usual)
 
     def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
         """See ``tensor.Source``. The whole is decoded, straight into ``out`` where it is asked for the whole."""
@@ -80,12 +91,33 @@ class ImageSource:
         out[:] = part
         return out
 
+    def raster(self, height: int, width: int) -> Raster | None:
+        """See ``tensor.Scalable``: of a JPEG the pixels as Pillow keeps them, and if the user wants it fast at the
+        least fraction of its size at which both sides are still twice what is asked for.
+        """
+        shrink, padded, turned = self._shrink(height, width), self._direct, self._orientation
+        if shrink == 1 and not padded:
+            return None
+        header = self.header.shrunk(shrink)
+        size = (header.width, header.height) if turned > 4 else (header.height, header.width)
+        shape = (*size, 4) if padded else (*size, *self.shape[2:])
+        source = ImageSource(self.path, self.dtype, shape, self.family, header, self.options, padded)
+        box = turn_box((0, 0, self.header.height / shrink, self.header.width / shrink), *header.size, turned)
+        return Raster(source, box, padded, shrink)
+
+    def _shrink(self, height: int, width: int) -> int:
+        high, wide = self.shape[:2]
+        if not self.options.fast or self.family != "jpeg" or min(high, wide) < _SMALL:
+            return 1
+        gap = min(high / height, wide / width)
+        return next((n for n in _SHRINKS if gap >= _GAP * n), 1)
+
     def _decode(self, out: Array) -> None:
         with _refusing(self.path):
             data = self.path.read_bytes()
             if self._direct:
                 # Bit for bit what the long way gives, but without a copy: most images that anyone has.
-                jpeg.decode_as(data, self.header, self.options.channels.upper(), out)
+                jpeg.decode_as(data, self.header, self.options.channels.upper() + "X" * self.padded, out)
             else:
                 self._assemble(data, out)
 
@@ -101,7 +133,8 @@ class ImageSource:
     def _assemble(self, data: bytes, out: Array) -> None:
         every = self.options.frames == "all" and self.header.frames > 1
         decoder = _family(self.family)
-        if decoder.scan(io.BytesIO(data), self.options.frames == "all") != self.header:
+        found = decoder.scan(io.BytesIO(data), self.options.frames == "all")
+        if found.shrunk(self.header.shrink) != self.header:
             raise TconvError("the file has changed since its header was read", remedy="run it again")
         places = out if every else out[None]
         done = 0

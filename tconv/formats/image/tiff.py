@@ -1,4 +1,4 @@
-"""TIFF and BigTIFF: directories read by us, pixels of 8 bits by Pillow (libtiff), deeper ones by OpenCV if it can."""
+"""TIFF and BigTIFF, in and out: directories read by us, 8-bit pixels by Pillow (libtiff), deeper ones by OpenCV."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import numpy as np
 from PIL import _imaging
@@ -20,7 +20,8 @@ from tconv.formats.image import jpeg, samples, tags
 from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import BOOL, UINT8, UINT16, Colour, Header, Picture
 from tconv.formats.image.icc import unusual
-from tconv.formats.image.pillow import opened, palette, pixels, unlimited
+from tconv.formats.image.pillow import encoded, opened, palette, pixels, unlimited
+from tconv.formats.image.writer import ImageWriter
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -58,7 +59,8 @@ def scan(file: BinaryIO, every: bool) -> Header:
         _check_sizes(directory, layout, size)
     header = _shallow(file, layout) if layout.shallow else _deep(layout, order)
     turned, profile = _turned(file, found[0]), unusual(tags.beside(file, found[0], tags.ICC))
-    return replace(header, frames=frames, orientation=turned, profile=profile)
+    library = "OpenCV" if layout.by_opencv else "Pillow"
+    return replace(header, frames=frames, orientation=turned, profile=profile, library=library)
 
 
 def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
@@ -188,3 +190,18 @@ def _opencv(data: bytes, directory: Directory, order: str, header: Header, layou
     if layout.inverted:
         x = (1 << layout.depth) - 1 - x
     return Picture(x[..., :3] if layout.samples == 4 and not header.alpha else x)
+
+
+class TiffWriter(ImageWriter):
+    """Samples as they are, floats too; integers compressed (LZW), bool one bit, where True is white."""
+
+    title = "TIFF"
+    channels: ClassVar = dict.fromkeys(("uint8", "uint16", "float32", "float64"), (1, 3, 4)) | {"bool": (1,)}
+    largest = 1_000_000
+
+    def encode(self, pixels: Array) -> bytes:
+        if pixels.dtype == np.bool_:
+            return encoded("TiffImagePlugin", "TIFF", pixels)
+        from tconv.formats.image.opencv import encode
+
+        return encode(".tiff", pixels)

@@ -1,15 +1,21 @@
-"""WebP: RIFF chunks walked by us, so that size and completeness are known before libwebp (by Pillow) allocates."""
+"""WebP, by Pillow: RIFF chunks walked by us, so that size and completeness are known before libwebp allocates."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, ClassVar
+
+import numpy as np
 
 from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import Colour, Header, Picture
 from tconv.formats.image.icc import unusual
-from tconv.formats.image.pillow import frames
+from tconv.formats.image.pillow import encoded, frames
+from tconv.formats.image.writer import ImageWriter
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
 
 _PLUGIN = "WebPImagePlugin.WebPImageFile"
 _ALPHA = 0x10
@@ -74,3 +80,19 @@ def _bitstream(kind: bytes, body: bytes) -> tuple[int, int, Colour, bool]:
         raise ValueError(f"it begins with a chunk {kind!r}")
     (bits,) = struct.unpack_from("<I", body, 1)
     return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, "rgb", bool(bits >> 28 & 1)
+
+
+class WebpWriter(ImageWriter):
+    """RGB (as which grey is written) or RGBA, lossless, also where a pixel is clear.
+
+    What is opaque all over is RGB in the file: the library leaves such an opacity out.
+    """
+
+    title = "WebP"
+    channels: ClassVar = {"uint8": (1, 3, 4)}
+    largest = 16_383  # 14 bits
+
+    def encode(self, pixels: Array) -> bytes:
+        if pixels.shape[2] == 1:
+            pixels = np.repeat(pixels, 3, axis=2)
+        return encoded("WebPImagePlugin", "WEBP", pixels, lossless=True, exact=True)

@@ -10,7 +10,11 @@ from tconv.formats.raw import take
 from tconv.formats.torch.objects import damaged
 from tconv.formats.unzip import Entry, entries, surplus
 
-MAX_DEFLATED = 100_000_000  # bytes of a description or of code that are unpacked: what is stored takes its own room
+# Bytes of a description or of code that are read: of what is stored, as it may be a hole in the file; of what is to be
+# unpacked, some more for each of its packed bytes than any that people wrote has had.
+MAX_STORED = 1 << 31
+MAX_DEFLATED = 100_000_000
+_ANY, _FOR_EACH = 1 << 24, 64
 
 _OTHERS = {
     "model.json": (
@@ -65,8 +69,11 @@ class Archive:
 
     def content(self, name: str) -> bytes:
         found = self.member(name)
-        if found.deflated and found.size > MAX_DEFLATED:
-            raise TconvError(f"its {name!r} unpacks to {found.size:,} bytes, and no more than {MAX_DEFLATED:,} are")
+        packed = min(MAX_DEFLATED, _ANY + _FOR_EACH * found.compressed)
+        most = packed if found.deflated else MAX_STORED
+        if found.size > most:
+            how = "unpacks to" if found.deflated else "has"
+            raise TconvError(f"its {name!r} {how} {found.size:,} bytes, and no more than {most:,} are read")
         return take(found.content(self._file), found.size)
 
     def big_endian(self) -> bool:

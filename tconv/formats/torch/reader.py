@@ -15,7 +15,7 @@ from tconv.formats.torch.tree import Flat, flatten
 from tconv.tensor import Extra, ReadOptions, Ref, Spec, Stream, Tensor
 
 _LEGACY = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number as a pickle, after two bytes that name the protocol
-_TAR_MARK = 257  # where "ustar" is in a tar archive
+_HEAD = 16  # bytes that tell the layout
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
@@ -36,16 +36,11 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
 
 def _load(path: Path, file: RawIOBase) -> Checkpoint:
     file_size(file)
-    head = take(file, _TAR_MARK + 5)
+    head = take(file, _HEAD)
     if head.startswith(b"PK"):
         return zipped.load(path, file)
     if head[2:].startswith(_LEGACY):
         return legacy.load(file)
-    if head[_TAR_MARK:] == b"ustar":
-        raise TconvError(
-            "a tar archive: the layout of PyTorch before 0.1.10 is not supported",
-            remedy="load it with PyTorch where you trust it, and save it again",
-        )
     if head.startswith(b"\x80"):
         raise TconvError(
             "a plain pickle and no checkpoint of torch.save: reading it would execute the code it holds",

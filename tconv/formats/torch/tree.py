@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -214,3 +214,15 @@ def fit(tree: Any, names: Mapping[str, object]) -> Any:
             raise TconvError("the checkpoint holds something else by this name already", tensor=name)
         fitted[name] = Ref(name)
     return fitted
+
+
+def with_texts(tree: Any, texts: Mapping[str, Sequence[str]]) -> Any:
+    """``tree`` with lists of texts at its top level, each under its name; a bare tensor becomes an item of a dict."""
+    if not texts:
+        return tree
+    made = tree if isinstance(tree, dict) else {tree.name: tree} if isinstance(tree, Ref) else None
+    taken = next((name for name in texts if made is None or name in made), None)
+    if made is None or taken is not None:
+        raise TconvError("the checkpoint has no place for this list of texts", tensor=taken or "")
+    made.update({name: list(listed) for name, listed in texts.items()})
+    return made

@@ -2,7 +2,7 @@
 
 It knows the opcodes that torch.save writes (protocols 2 to 5) and no others. A global is looked up in a fixed table
 (``globals.py``) of tconv's own small functions. Counts are checked against what the file has left before they are
-used, copies are limited by the size of the file, and whatever goes wrong is a ``TconvError``.
+used, copies and containers are limited by the size of the file, and whatever goes wrong is a ``TconvError``.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from tconv.formats.torch.objects import Blank, Maker, Storage, damaged
 _LONGEST_NAME = 1000  # bytes of a module or of a name in it
 _LONGEST_INTEGER = 256  # bytes; torch.save meets none longer than those of a random generator's state
 _SLACK = 1 << 20  # elements that may be copied besides one for each byte that has been read
+_BYTES_EACH = 4  # of the file for a container or a place in the memo, beyond _SLACK: one byte makes 200 in memory
+_OPEN = 10_000  # marks; Python's pickler does not go deeper into containers than a tenth of that
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 
 Step = Callable[["Unpickler"], None]
@@ -28,7 +30,8 @@ Step = Callable[["Unpickler"], None]
 class Unpickler:
     """Reads one pickle from ``file``, which holds ``size`` bytes in all.
 
-    ``storage`` makes a storage of what torch calls a persistent id, ``find`` gives what stands for a global.
+    ``storage`` makes a storage of what torch calls a persistent id, ``find`` gives what stands for a global. ``paid``:
+    the bytes that it takes on the disk, if that is less than ``size``, as it was compressed.
     """
 
     def __init__(
@@ -37,6 +40,7 @@ class Unpickler:
         size: int,
         storage: Callable[[object], Storage],
         find: Callable[[str, str], Any] = find_global,
+        paid: int | None = None,
     ) -> None:
         self._file = file
         self._size = size
@@ -46,6 +50,7 @@ class Unpickler:
         self._marks: list[list[Any]] = []
         self._memo: dict[int, Any] = {}
         self._copied = 0
+        self._room = _SLACK + (size if paid is None else paid) // _BYTES_EACH
 
     def load(self) -> Any:
         """The object. The file is left behind its last byte."""
@@ -91,14 +96,28 @@ class Unpickler:
         if self._copied > _SLACK and self._copied > self._file.tell() + _SLACK:
             raise damaged("its pickle copies the same values over and over")
 
+    def _count(self) -> None:
+        """Count what takes far more memory than the opcode that makes it."""
+        self._room -= 1
+        if self._room < 0:
+            raise damaged("its pickle holds more containers than a file of its size has reason to")
+
     def push(self, value: object) -> None:
         self._stack.append(value)
 
+    def make(self, kind: Callable[[], object]) -> None:
+        self._count()
+        self.push(kind())
+
     def mark(self) -> None:
+        if len(self._marks) >= _OPEN:
+            raise damaged(f"its containers are nested more than {_OPEN:,} deep")
         self._marks.append(self._stack)
         self._stack = []
 
     def memoize(self, at: int) -> None:
+        if at not in self._memo:
+            self._count()
         self._memo[at] = self._stack[-1]
 
     def recall(self, at: int) -> None:
@@ -107,6 +126,7 @@ class Unpickler:
     def group(self, count: int) -> None:
         if len(self._stack) < count:
             raise damaged("its pickle takes more values than there are")
+        self._count()
         self._stack[-count:] = [tuple(self._stack[-count:])]
 
     def extend(self, items: list[Any]) -> None:
@@ -139,6 +159,7 @@ class Unpickler:
         if not isinstance(maker, Maker) or type(args) is not tuple:
             raise damaged(f"its pickle calls a {type(maker).__name__} with a {type(args).__name__}")
         self._copies(*args)
+        self._count()
         self.push(maker(*args))
 
     def new(self) -> None:
@@ -147,7 +168,7 @@ class Unpickler:
         if type(maker) is not Blank or args != ():
             named = maker if isinstance(maker, Maker) else f"a {type(maker).__name__}"
             raise damaged(f"its pickle makes an instance of {named} in a way that torch.save never does")
-        self.push(maker())
+        self.make(maker)
 
     def build(self) -> None:
         state = self._stack.pop()
@@ -197,6 +218,10 @@ def _literal(make: Callable[[], object]) -> Step:
     return lambda machine: machine.push(make())
 
 
+def _empty(kind: Callable[[], object]) -> Step:
+    return lambda machine: machine.make(kind)
+
+
 def _fixed(layout: str) -> Step:
     return lambda machine: machine.push(machine._number(layout))
 
@@ -230,9 +255,9 @@ _STEPS: dict[bytes, Step] = {
     pickle.NEWTRUE: _literal(lambda: True),
     pickle.NEWFALSE: _literal(lambda: False),
     pickle.EMPTY_TUPLE: _literal(tuple),
-    pickle.EMPTY_LIST: _literal(list),
-    pickle.EMPTY_DICT: _literal(dict),
-    pickle.EMPTY_SET: _literal(set),
+    pickle.EMPTY_LIST: _empty(list),
+    pickle.EMPTY_DICT: _empty(dict),
+    pickle.EMPTY_SET: _empty(set),
     pickle.BININT: _fixed("<i"),
     pickle.BININT1: _fixed("<B"),
     pickle.BININT2: _fixed("<H"),

@@ -15,7 +15,7 @@ from tconv.formats.positional import PositionalWriter
 from tconv.formats.torch.objects import STORAGE_DTYPES, TORCH_DTYPES, UNTYPED, Named
 from tconv.formats.torch.pickler import Call, Identity, Pickler
 from tconv.formats.torch.sharing import View, share
-from tconv.formats.torch.tree import fit
+from tconv.formats.torch.tree import fit, with_texts
 from tconv.formats.zip import directory, place
 from tconv.tensor import Extra, Spec
 
@@ -31,7 +31,8 @@ class TorchWriter(PositionalWriter):
     """Writes what ``torch.load`` reads, mapped and with ``weights_only=True`` unless the tree has what it refuses.
 
     The structure is ``extra.tree``: plain values are kept as they are, tensors that are no longer in it are listed
-    in ``left_out``, those that it does not hold are put at its top. Without a tree it is a dict by name. Tensors are
+    in ``left_out``, those that it does not hold are put at its top, lists of texts too. Without a tree it is a dict by
+    name. Tensors are
     written contiguous, and as tensors of the CPU. Those that shared a storage and still have the same dtype share one
     again: the first writes it, and ``stored`` is False for the others.
     """
@@ -46,7 +47,7 @@ class TorchWriter(PositionalWriter):
         self._numbers = {base: n for n, base in enumerate(sorted({v.base for v in self._views}))}
         self._index = {spec.name: i for i, spec in enumerate(specs)}
         self._small = {
-            "data.pkl": Pickler(self._tensor).dump(fit(extra.tree, self._index)),
+            "data.pkl": Pickler(self._tensor).dump(with_texts(fit(extra.tree, self._index), extra.texts)),
             "byteorder": b"little",
             "version": b"3\n",
         }

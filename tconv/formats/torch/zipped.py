@@ -12,6 +12,8 @@ from tconv.formats.torch.archive import Archive
 from tconv.formats.torch.storage import Checkpoint, Place, Storages
 from tconv.formats.torch.unpickle import Unpickler
 
+_UNPACKED = 4  # how many bytes one of a compressed description counts for: they differ less than they are many
+
 
 def load(path: Path, file: RawIOBase) -> Checkpoint:
     """What ``file`` at ``path`` holds, without the bytes of its storages: of a TorchScript program its state dict.
@@ -24,7 +26,8 @@ def load(path: Path, file: RawIOBase) -> Checkpoint:
     data = archive.content("data.pkl")
     program = archive.has("constants.pkl")
     find = {"find": script.find_global} if program else {}
-    value = Unpickler(io.BytesIO(data), len(data), storages.load, **find).load()
+    paid = min(len(data), _UNPACKED * archive.member("data.pkl").compressed)
+    value = Unpickler(io.BytesIO(data), len(data), storages.load, **find, paid=paid).load()
     members = {key: archive.member(f"data/{key}") for key in storages.found}
     places = {key: Place(m.start, m.size, Cursor(path, m) if m.deflated else None) for key, m in members.items()}
     notes = archive.notes

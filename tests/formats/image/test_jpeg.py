@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image.jpeg import scan
 from tests.formats.image.made import ImageReading, array_of, oriented, photo, pillow_rgb, saved, spec_of, written
+from tests.formats.image.writing import ImageWriting, three_axes, write
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
 
 RGB = photo()
 PLAIN = saved(RGB, "JPEG")
@@ -180,3 +185,46 @@ def test_arithmetic_coding_is_decoded_or_refused(tmp_path: Path) -> None:
     swapped = PLAIN.replace(b"\xff\xc0", b"\xff\xc9")  # Huffman data that claim to be arithmetic
     with pytest.raises(TconvError):
         array_of(written(tmp_path, swapped))
+
+
+class TestJpegWriter(ImageWriting):
+    """Values are those that went in or nearly so; of what stays flat they are exact."""
+
+    suffix = ".jpg"
+    channels: ClassVar = {"uint8": (1, 3)}
+
+    def reference(self, path: Path) -> dict[str, Array]:
+        with Image.open(path) as image:
+            return {"x": three_axes(np.asarray(image))}
+
+    @pytest.mark.parametrize("dtype", list(DTYPES))
+    def test_a_dtype_is_kept_bit_for_bit_or_refused_by_name(self, tmp_path: Path, dtype: str) -> None:  # type: ignore[override]  # nearly is not bit for bit
+        if dtype != "uint8":
+            super().test_a_dtype_is_kept_bit_for_bit_or_refused_by_name(tmp_path, dtype, (4, 5))
+            return
+        smooth = np.add.outer(np.arange(40), np.arange(60)).astype(np.uint8) * np.uint8(2)
+        x = np.stack([smooth, smooth[::-1], smooth[:, ::-1]], axis=-1)
+        for picture in (x, x[..., :1]):
+            path = self.write(tmp_path / f"{picture.shape[2]}.jpg", {"x": np.ascontiguousarray(picture)})
+            assert np.abs(self.reference(path)["x"].astype(int) - picture).max() <= 3
+
+
+def test_colours_have_the_full_resolution_and_the_quality_is_told(tmp_path: Path) -> None:
+    x = photo(64, 64)
+    sizes = {}
+    for quality in (None, 95, 40):
+        writer = write(tmp_path / "x.jpg", x, quality=quality)
+        sizes[quality] = writer.size
+        with Image.open(tmp_path / "x.jpg") as image:
+            assert image.layer[1][1:3] == image.layer[0][1:3] == (1, 1)
+        (tmp_path / "x.jpg").unlink()
+        assert writer.notes == (f"JPEG is lossy: pixels change a little (quality {quality or 95}); png keeps them",)
+        assert writer.lossy
+    assert sizes[None] == sizes[95] > sizes[40]
+
+
+def test_it_is_the_file_that_pillow_writes(tmp_path: Path) -> None:
+    x = photo(64, 64)
+    write(tmp_path / "ours.jpg", x, quality=80)
+    Image.fromarray(x).save(tmp_path / "theirs.jpg", quality=80, subsampling=0)
+    assert (tmp_path / "ours.jpg").read_bytes() == (tmp_path / "theirs.jpg").read_bytes()

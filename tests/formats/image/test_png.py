@@ -6,7 +6,7 @@ import io
 import struct
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +17,7 @@ from PIL import Image
 from tconv.errors import TconvError
 from tconv.formats.image.header import Header
 from tconv.formats.image.png import decode, scan
+from tests.formats.conformance import random_bits
 from tests.formats.image.made import (
     ImageReading,
     apng,
@@ -32,6 +33,7 @@ from tests.formats.image.made import (
     spec_of,
     written,
 )
+from tests.formats.image.writing import ImageWriting, by_opencv, three_axes, write
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -363,3 +365,51 @@ def test_decoding_is_lazy_and_checks_first() -> None:
     assert header == Header(40, 24, "rgb")
     (picture,) = decode(data, header, 1)
     assert np.array_equal(picture.pixels, RGB)
+
+
+class TestPngWriter(ImageWriting):
+    suffix = ".png"
+    channels: ClassVar = {"uint8": (1, 2, 3, 4), "uint16": (1, 2, 3, 4), "bool": (1,)}
+
+    def reference(self, path: Path) -> dict[str, Array]:
+        with Image.open(path) as image:
+            if image.mode == "1":
+                return {"x": np.asarray(image.convert("L"))[..., None] == 255}
+            depth, kind = path.read_bytes()[24:26]
+            if (depth, kind) == (16, 4):  # by OpenCV as RGBA
+                return {"x": by_opencv(path)[..., [0, 3]]}
+            return {"x": by_opencv(path) if depth == 16 else three_axes(np.asarray(image))}
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    size=st.tuples(st.integers(1, 40), st.integers(1, 40)),
+    channels=st.sampled_from((1, 3, 4)),
+    kind=st.sampled_from(("uint8", "uint16")),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_what_is_written_is_what_opencv_reads(
+    tmp_path_factory: pytest.TempPathFactory, size: tuple[int, int], channels: int, kind: str, seed: int
+) -> None:
+    x = random_bits(kind, (*size, channels), seed)
+    path = tmp_path_factory.mktemp("png") / "x.png"
+    write(path, x)
+    np.testing.assert_array_equal(by_opencv(path), x)
+
+
+def test_a_mask_has_one_bit_a_pixel(tmp_path: Path) -> None:
+    x = np.array([[True, False, True], [False, False, True]])
+    write(tmp_path / "x.png", x)
+    with Image.open(tmp_path / "x.png") as image:
+        assert image.mode == "1"
+        assert np.asarray(image).tolist() == x.tolist()
+        assert np.asarray(image.convert("L")).tolist() == [[255, 0, 255], [0, 0, 255]]
+    assert (tmp_path / "x.png").read_bytes()[24] == 1
+
+
+def test_a_depth_map_has_16_bits_for_pillow_too(tmp_path: Path) -> None:
+    x = np.arange(0, 65536, 1024).astype(np.uint16).reshape(8, 8)
+    write(tmp_path / "x.png", x)
+    with Image.open(tmp_path / "x.png") as image:
+        assert image.mode == "I;16"
+        assert np.asarray(image).tolist() == x.tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import subprocess
 import sys
@@ -10,9 +11,10 @@ import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import cv2
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageFile
 
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
@@ -402,3 +404,46 @@ def test_jpegs_need_neither_opencv_nor_pillow(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+# ------------------------------------------------------------------------------------- who decodes
+def _deep(mode: str) -> Array:
+    return np.zeros((4, 5, 3) if mode == "rgb" else (4, 5), np.uint16)
+
+
+def _spy(called: list[str], library: str, real: Any) -> Any:
+    def spying(*given: Any, **more: Any) -> Any:
+        called.append(library)
+        return real(*given, **more)
+
+    return spying
+
+
+@pytest.mark.parametrize(
+    ("name", "decoder"),
+    [
+        ("x.jpg", "simplejpeg"), ("x.png", "Pillow"), ("gray16.png", "Pillow"), ("rgb16.png", "OpenCV"),
+        ("x.webp", "Pillow"), ("x.bmp", "Pillow"), ("x.tiff", "Pillow"), ("rgb16.tiff", "OpenCV"), ("x.jp2", "Pillow"),
+        ("x.ppm", "NumPy"),
+    ],
+)  # fmt: skip
+def test_who_decodes_is_who_is_said_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, decoder: str
+) -> None:
+    path = tmp_path / name
+    if "16" in name:
+        cv2.imwrite(str(path), _deep(name.partition("16")[0]))
+    else:
+        Image.fromarray(RGB).save(path)
+    called: list[str] = []
+    for library, owner, function in (
+        ("simplejpeg", importlib.import_module("simplejpeg"), "decode_jpeg"),
+        ("OpenCV", cv2, "imdecode"),
+        ("OpenCV", cv2, "imdecodemulti"),
+        ("Pillow", ImageFile.ImageFile, "load"),
+    ):
+        monkeypatch.setattr(owner, function, _spy(called, library, getattr(owner, function)))
+    array_of(path)
+    assert (set(called) or {"NumPy"}) == {decoder}
+    source: Any = tensor_of(path).source
+    assert source.decoder == decoder

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tconv.errors import TconvError
 from tconv.formats.image.reader import read
 from tconv.formats.image.tiff import scan
 from tconv.tensor import ReadOptions
+from tests.formats.conformance import random_bits
 from tests.formats.image.made import (
     P3,
     ImageReading,
@@ -33,6 +35,7 @@ from tests.formats.image.made import (
     tiff,
     written,
 )
+from tests.formats.image.writing import ImageWriting, by_opencv, write
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -500,3 +503,26 @@ def test_any_changed_byte_gives_a_header_or_an_exception_of_ours(at: int, value:
     except (TconvError, ValueError, EOFError, KeyError, struct.error):
         return
     assert header.colour in ("gray", "rgb", "palette", "cmyk")
+
+
+class TestTiffWriter(ImageWriting):
+    suffix = ".tiff"
+    channels: ClassVar = dict.fromkeys(("uint8", "uint16", "float32", "float64"), (1, 3, 4)) | {"bool": (1,)}
+
+    def reference(self, path: Path) -> dict[str, Array]:
+        with suppress(OSError), Image.open(path) as image:
+            if image.mode == "1":
+                return {"x": np.asarray(image.convert("L"))[..., None] == 255}
+        return {"x": by_opencv(path)}
+
+
+def test_floats_and_bytes_are_what_pillow_reads(tmp_path: Path) -> None:
+    for x in (
+        random_bits("uint8", (6, 7, 4)),
+        random_bits("uint8", (6, 7)),
+        np.array([[1.5, -2], [np.inf, 0]], np.float32),
+    ):
+        write(tmp_path / "x.tif", x)
+        with Image.open(tmp_path / "x.tif") as image:
+            np.testing.assert_array_equal(np.asarray(image), x)
+        (tmp_path / "x.tif").unlink()

@@ -5,14 +5,32 @@ from __future__ import annotations
 import io
 import struct
 from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image.webp import scan
-from tests.formats.image.made import ImageReading, array_of, oriented, over, photo, saved, spec_of, written
+from tconv.tensor import Spec
+from tests.formats.conformance import all_values, assert_same, random_bits
+from tests.formats.image.made import (
+    ImageReading,
+    array_of,
+    oriented,
+    over,
+    photo,
+    saved,
+    spec_of,
+    tensor_of,
+    written,
+)
+from tests.formats.image.writing import ImageWriting, write
+
+if TYPE_CHECKING:
+    from tconv.ops import Array
 
 RGB = photo(8, 9)
 RGBA = np.dstack([RGB, photo(8, 9, seed=5)[..., :1]])
@@ -74,3 +92,41 @@ def test_a_bomb_is_refused_before_libwebp_allocates(tmp_path: Path) -> None:
 def test_no_image_in_it(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(TconvError, match="truncated or corrupt"):
         spec_of(written(tmp_path, data))
+
+
+class TestWebpWriter(ImageWriting):
+    """Grey is written as RGB."""
+
+    suffix = ".webp"
+    channels: ClassVar = {"uint8": (3, 4)}
+
+    def reference(self, path: Path) -> dict[str, Array]:
+        with Image.open(path) as image:
+            return {"x": np.asarray(image)}
+
+    def test_channels_that_it_has_not_are_refused(self) -> None:
+        for channels in (2, 5):
+            with pytest.raises(TconvError, match=f"has 1, 3 or 4 channels, and this has {channels}"):
+                self.writer([Spec("x", DTYPES["uint8"], (4, 5, channels))])
+
+    def test_a_picture_without_channels_has_one(self, tmp_path: Path) -> None:
+        x = random_bits("uint8", (5, 6))
+        path = self.write(tmp_path / "x.webp", {"x": x})
+        np.testing.assert_array_equal(self.reference(path)["x"], np.repeat(x[..., None], 3, axis=2))
+        assert_same(all_values(self.again(path, x)), {"x": x[..., None]})
+
+
+def test_colours_are_kept_where_a_pixel_is_clear(tmp_path: Path) -> None:
+    x = random_bits("uint8", (9, 9, 4))
+    x[:5, :, 3] = 0
+    write(tmp_path / "x.webp", x)
+    with Image.open(tmp_path / "x.webp") as image:
+        np.testing.assert_array_equal(np.asarray(image), x)
+
+
+def test_what_is_opaque_all_over_comes_back_with_its_opacity(tmp_path: Path) -> None:
+    x = random_bits("uint8", (9, 9, 4))
+    x[..., 3] = 255
+    writer = write(tmp_path / "x.webp", x)
+    got = tensor_of(tmp_path / "x.webp", channels=writer.rereading.channels)
+    np.testing.assert_array_equal(got.source.read(0, x.size).reshape(x.shape), x)

@@ -259,7 +259,7 @@ def test_code_that_unpacks_to_too_much(tmp_path: Path) -> None:
         for name in old.namelist():
             new.writestr(name, bomb if name.endswith(".py") else old.read(name))
     assert os.path.getsize(tmp_path / "y.pt") < 1_000_000  # noqa: PTH202  # shorter
-    with pytest.raises(TconvError, match=r"unpacks to 101,000,002 bytes, and no more than 100,000,000 are"):
+    with pytest.raises(TconvError, match=r"unpacks to 101,000,002 bytes, and no more than .* are read"):
         read_pt(tmp_path / "y.pt")
 
 

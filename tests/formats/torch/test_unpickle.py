@@ -16,6 +16,7 @@ import shutil
 import struct
 import subprocess
 import time
+import zipfile
 from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -281,9 +282,9 @@ HOSTILE = {
 def test_hostile_pickles_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal(HOSTILE[name])
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
     assert list(tmp_path.iterdir()) == []
 
@@ -315,6 +316,19 @@ def bombs() -> Iterator[tuple[str, bytes]]:
         _wrapped(b"\x80\x02](" + b"K\x01" * 100_000 + b"eq\x00](" + b"h\x00" * 100_000 + b"e"),
     )
     yield "namespaces of namespaces twice", _wrapped(_nested_namespaces(40))
+    for name, body in TALL.items():
+        yield name, b"\x80\x04" + body * (3_000_000 // len(body)) + b"."
+
+
+# What makes far more of each byte than it is.
+TALL = {
+    "lists beside lists": b"]",
+    "sets beside sets": b"\x8f",
+    "marks on marks": b"(",
+    "dicts in the memo": b"}\x94",
+    "one value in the memo again and again": b"N" + b"\x94" * 99,
+    "tuples of tuples": b")\x85",
+}
 
 
 def _nested_namespaces(depth: int) -> bytes:
@@ -333,10 +347,24 @@ def _wrapped(stack: bytes) -> bytes:
 @pytest.mark.parametrize("name", [name for name, _ in bombs()])
 def test_bombs_do_not_go_off(name: str) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.monotonic()
+    started = time.process_time()
     assert refusal(dict(bombs())[name])
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400_000  # kB
+
+
+def test_a_small_archive_does_not_unpack_to_a_large_pickle(tmp_path: Path) -> None:
+    for body, said in ((b"]" * 90_000_000, "unpacks to 90,000,0"), (b"]" * 16_000_000, "more containers than")):
+        with zipfile.ZipFile(tmp_path / "x.pt", "w", zipfile.ZIP_DEFLATED) as made:
+            made.writestr("x/data.pkl", b"\x80\x02" + body + b".")
+        with pytest.raises(TconvError, match=said):
+            read_pt(tmp_path / "x.pt")
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_many_small_containers_are_read(protocol: int) -> None:
+    value = [[n, (n, n + 1), {}] for n in range(200_000)]  # more than a million containers and memos
+    assert loads(pickle.dumps(value, protocol)) == value
 
 
 def test_what_is_shared_may_be_visited_again() -> None:

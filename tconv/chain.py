@@ -1,0 +1,130 @@
+"""The chain of a job: what its options stand for, what its inputs and outputs imply, what would be idle in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tconv import pictures, registry, selection
+from tconv.errors import TconvError, UsageError
+from tconv.inputs import Found
+from tconv.pipeline import steps_from_text
+from tconv.registry import Format
+from tconv.request import Request
+from tconv.targets import Target
+from tconv.tensor import Step
+
+
+def asked(request: Request) -> tuple[Step, ...]:
+    """The steps that the user gave, or those that the options stand for. What is wrong with them in themselves is told
+    before any file is looked for.
+    """
+    chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
+    for step in chain:
+        step.each(lambda one: _with_exceptions(one, request))
+    _refuse_idle(request, chain)
+    return chain
+
+
+def rounding(request: Request) -> Any:
+    """The step that decides the dtype of what is written, the last that quantizes or else casts; None without one."""
+    chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
+    plain = [s for whole in chain for s in whole.flat()]
+    found = [s for s in plain if s.name == "quantize"] or [s for s in plain if s.name == "cast"]
+    return found[-1] if found else None
+
+
+def steps_for(request: Request, found: Found, chosen: Sequence[Target], form: Format | None) -> list[Step]:
+    """The chain, with what the target or the layout implies, a stack or pictures one by one, and the policy on
+    overflow.
+    """
+    grouped = request.batch_size is not None or request.sugar.pad is not None
+    stack = request.sugar.stack or grouped or _implies_stack(request, found, chosen)
+    if request.steps:
+        steps = list(request.steps)
+        if stack and not any(s.name == "stack" for s in steps):
+            steps += steps_from_text(["stack"])
+    else:
+        steps = steps_from_text(replace(request.sugar, stack=stack).chain())
+    steps = pictures.one_by_one(steps, request, form, found.inputs)
+    return [s.each(lambda one: _with_exceptions(one, request)) for s in steps]
+
+
+def refuse_idle_rules(steps: Sequence[Step], names: Sequence[str]) -> None:
+    """Refuse a rule of ``match`` that is for no tensor of any input: those it was meant for would fare otherwise."""
+    for step in steps:
+        match: Any = step
+        ruled = {match.rule_of(name) for name in names} if step.name == "match" else set()
+        for number, rule in enumerate(match.rules if ruled else ()):
+            if number in ruled:
+                continue
+            if not any(rule.fits(name) for name in names):
+                selection.refuse_unmatched("match", names, rule.globs[:1])
+            raise TconvError(
+                f"the rules before {', '.join(map(repr, rule.globs))} take all that it matches",
+                remedy="the first rule that fits counts: put the special ones first",
+                step=str(step),
+            )
+
+
+def _implies_stack(request: Request, found: Found, chosen: Sequence[Target]) -> bool:
+    """A file that holds a single array takes a folder of images as one; so does a layout with an N in it.
+
+    Inputs that are skipped count: what is left of several has the axis N, if it is but one.
+    """
+    images = [i for i in found.inputs if i.format.group == "image"]
+    batched = "N" in (request.sugar.layout or "").upper()
+    single = len(chosen) == 1 and chosen[0].format.group != "image" and registry.writer(chosen[0].format).single
+    several = len(found.inputs) + len(found.failures) > 1 or any(i.root for i in images)
+    return (bool(images) and batched) or (single and several and not request.split)
+
+
+def refuse_idle_padding(request: Request, steps: Sequence[Step], chosen: Sequence[Target]) -> None:
+    """Refuse to make pictures as large as the largest where each goes by itself."""
+    alone = len(chosen) > 1 and all(len(t.inputs) == 1 and t.inputs[0].format.group == "image" for t in chosen)
+    if alone and any(getattr(step, "to_largest", False) for step in steps):
+        raise UsageError(
+            "pad makes the pictures of one file equal, and here each has a file of its own",
+            remedy="--batch-size N puts several into each file, --step 'pad(HxW)' says the size",
+        )
+
+
+def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
+    """Refuse what says how to cast where nothing is cast, and how to round where nothing is rounded."""
+    plain = [step for whole in chain for step in whole.flat()]
+    casts, rounds = any(step.name == "cast" for step in plain), any(step.rounds for step in plain)
+    quantizes = any(step.name == "quantize" for step in plain)
+    asked = {
+        "--keep": (request.keep, casts or quantizes),
+        "--policy": (request.policy, casts),
+        "--max-error": (request.max_error is not None, casts),
+        "--min-sqnr": (request.min_sqnr is not None, quantizes),
+        f"--on-overflow {request.on_overflow}": (
+            request.on_overflow,
+            casts if request.on_overflow == "keep" else rounds,
+        ),
+    }
+    given = [option for option, (value, used) in asked.items() if value and not used]
+    if given:
+        raise UsageError(
+            f"{' and '.join(given)} without a cast",
+            remedy="say to which dtype: --half, --bf16, --to DTYPE, --quantize DTYPE",
+        )
+
+
+def _with_exceptions(step: Step, request: Request) -> Step:
+    """Casts and quantization do what the options say, where their own text says nothing else."""
+    if step.name == "quantize":
+        quant: Any = step
+        patterns = (*quant.keep, *(text.partition("=")[0] for text in request.keep))
+        told: Step = replace(quant, keep=patterns, min_sqnr=quant.min_sqnr or request.min_sqnr)
+        return told
+    if step.name != "cast":
+        return step
+    cast: Any = step
+    on_overflow = cast.on_overflow or request.on_overflow
+    max_error = request.max_error if cast.max_error is None else cast.max_error
+    keep, policy = (*cast.keep, *request.keep), cast.policy or request.policy
+    changed: Step = replace(cast, on_overflow=on_overflow, keep=keep, policy=policy, max_error=max_error)
+    return changed

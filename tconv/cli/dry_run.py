@@ -1,0 +1,100 @@
+"""``tconv plan INPUT...``, which is ``--dry-run`` as a verb: what a conversion would do, in the form asked for."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tconv.cli.convert import SKIPPED, convert
+from tconv.errors import printable, raise_all
+
+if TYPE_CHECKING:
+    from tconv.cli.console import Console
+    from tconv.planner import Plan
+    from tconv.request import Request
+
+
+def plan(**options: Any) -> int:
+    """Print what a conversion would do.
+
+    From headers alone; the options are those of convert.
+
+    \b
+    tconv plan photos/ --resize 224 --normalize            the plan
+    tconv plan photos/ --resize 224 --normalize --print steps
+                                                           what --step takes
+    tconv plan photos/ --resize 224 --normalize --print yaml > mine.yaml
+                                                           what --pipeline takes
+
+    The plan has every tensor before and after, a few of them step by step, which steps go in one pass and how, what
+    decodes, the bytes that are read, moved (decoded, and made by each pass) and written, and the memory for values.
+
+    --print json has these keys: plan (1), steps, notes, skipped [{path, reason}], in_the_way [path], files [{path,
+    format, bytes, tensors [{name, source, before {dtype, shape}, after {dtype, shape, axes, range, device}, same_as},
+    for a stack parts [{source, before}]], traces [{tensor, specs: as read and after each step}]}], beside [{path,
+    bytes}], passes [{tensors, passes [{steps, how}]}], decoders {library: tensors}, bytes {read, moved, written},
+    peak_memory, workers.
+    """
+    return convert(**options, dry_run=True)
+
+
+def _without_dry_run() -> inspect.Signature:
+    """The parameters of convert, by which Typer knows the options, but for the one that is the verb."""
+    signature = inspect.signature(convert, eval_str=True)
+    return signature.replace(parameters=[p for name, p in signature.parameters.items() if name != "dry_run"])
+
+
+def show(request: Request, terminal: Console, form: str) -> int:
+    """Plan, and print the plan, or its steps, as text or YAML; what a user should hear goes to ``terminal``."""
+    from tconv.planner import plan
+    from tconv.request import Silent
+
+    planned = plan(request, Silent(), {})
+    for text in (*planned.notes, *idle_options(planned)):
+        terminal.note(text)
+    for problem in planned.skipped:
+        terminal.note(f"skipped: {problem}")
+    sys.stdout.write("".join(f"{line}\n" for line in _in_form(planned, form)))
+    if form in ("plan", "json"):
+        raise_all(planned.in_the_way)  # what a run would say first
+    return SKIPPED if planned.skipped else 0
+
+
+def _in_form(planned: Plan, form: str) -> Iterator[str]:
+    if form == "plan":
+        from tconv.cli.plan import lines
+
+        yield from map(printable, lines(planned))
+    elif form == "steps":
+        yield " | ".join(map(str, planned.steps))
+    elif form == "json":
+        from tconv.cli.plan_json import render
+
+        yield render(planned)
+    else:
+        from tconv.spelling import pipeline_file
+
+        yield from pipeline_file(planned.steps, planned.request).splitlines()
+
+
+def idle_options(planned: Plan) -> list[str]:
+    """A note on the options for images if no input is one."""
+    from tconv.tensor import ReadOptions
+
+    if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
+        return []
+    usual = asdict(ReadOptions())
+    given = [name for name, value in asdict(planned.request.read).items() if value != usual[name]]
+    names = ["--no-exif" if name == "exif" else f"--{name.replace('_', '-')}" for name in given]
+    return [f"no input is an image, so nothing comes of {' and '.join(names)}"] if names else []
+
+
+def register(app: typer.Typer) -> None:
+    vars(plan)["__signature__"] = _without_dry_run()
+    plan.__annotations__ = {name: p.annotation for name, p in _without_dry_run().parameters.items()}
+    app.command()(plan)

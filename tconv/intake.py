@@ -1,0 +1,105 @@
+"""From files to the stream that steps see: read, selected, merged, with what the user says of the values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tconv import registry, selection
+from tconv.errors import TconvError, raise_all
+from tconv.inputs import Input
+from tconv.ops import Promise
+from tconv.request import Progress, Request
+from tconv.targets import Target
+from tconv.tensor import Extra, Stream, Tensor
+
+
+def read_all(
+    inputs: Sequence[Input], request: Request, progress: Progress
+) -> tuple[dict[Path, Stream], list[TconvError]]:
+    """The headers of every input, and what is wrong with those that cannot be read."""
+    streams: dict[Path, Stream] = {}
+    failures: list[TconvError] = []
+    progress.begin("reading headers", len(inputs), "files")
+    for one in inputs:
+        try:
+            streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
+        except TconvError as problem:
+            failures.append(problem.at(file=one.path))
+        except OSError as problem:
+            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
+        progress.advance(1)
+    return streams, failures
+
+
+def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:
+    """What everything is called that --only and --skip choose from."""
+    names: list[str] = []
+    for target in chosen:
+        for one in target.inputs:
+            stream = select(request, streams[one.path], target)
+            names += [t.spec.name for t in stream.tensors] + [o.tensor for o in stream.others] + [*stream.extra.texts]
+    return names
+
+
+def select(request: Request, stream: Stream, target: Target) -> Stream:
+    """What of one input goes on."""
+    if request.select:
+        stream = selection.select(stream, request.select)
+    flat = target.split or target.sharded or not registry.writer(target.format).holds_tree
+    if flat and not request.all and stream.extra.kind == "weights":
+        stream = selection.only_model(stream)
+    return selection.strip_prefixes(stream, request.strip_prefix)
+
+
+def merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
+    """Several inputs for one file become one stream; their tensors are kept, their containers are not."""
+    if len(parts) == 1:
+        return parts[0][1]
+    tensors = tuple(t for _, stream in parts for t in stream.tensors)
+    notes = tuple(n for _, stream in parts for n in stream.notes)
+    notes += tuple(f"{one.path}: left out: {name}" for one, stream in parts for name in stream.extra.texts)
+    others = tuple(o for _, stream in parts for o in stream.others)
+    kinds = {stream.extra.kind: one.path for one, stream in parts}
+    if len(kinds) > 1:
+        raise TconvError(
+            f"{kinds['weights']} holds weights and {kinds['data']} data, of which different things are converted",
+            remedy="convert each into a file of its own",
+        )
+    return Stream(tensors, Extra(parts[0][1].extra.kind), notes, others)
+
+
+def declared_by(request: Request, stream: Stream) -> Stream:
+    """The tensors that were asked for, with what the user says of them."""
+    stream = selection.matching(stream, request.only, request.skip)
+    raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
+    if not stream.tensors:
+        raise TconvError("there is no tensor in it")
+    return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
+
+
+def _declare(stream: Stream, request: Request) -> Stream:
+    """What the user says of the values that no header told: their range, and the axes of arrays."""
+    if request.range is None and request.input_layout is None:
+        return stream
+    made, problems = list[Tensor](), list[TconvError]()
+    for tensor in stream.tensors:
+        try:
+            made.append(_declared(tensor, request))
+        except TconvError as problem:
+            problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, by_itself=True))
+    raise_all(problems)
+    return stream.with_tensors(made)
+
+
+def _declared(tensor: Tensor, request: Request) -> Tensor:
+    spec, layout = tensor.spec, (request.input_layout or "").upper()
+    if spec.attrs.get("label"):
+        return tensor
+    if layout and len(layout) != len(spec.shape):
+        raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
+    tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))
+    if request.range is None or spec.dtype.kind == "complex":
+        return tensor
+    return tensor.then(Promise(range=request.range))

@@ -1,0 +1,121 @@
+"""The JSON Schema of pipeline files, for editors: derived by msgspec from the steps and the options that there are.
+
+Imported only by who asks for it, since it imports every step.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import typing
+from collections.abc import Sequence
+from dataclasses import MISSING
+from types import GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, ForwardRef, Literal, Union
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from tconv import registry
+from tconv.dtypes import DTYPES
+from tconv.recipes import File
+from tconv.settings import INPUT, OUTPUT, model
+
+DTYPE_NAMES = list(DTYPES)
+_VARIABLE = r"\$\{"  # what has a variable in it may be anything
+
+
+def schema() -> str:
+    """The schema as text, in JSON Schema's draft of 2020-12."""
+    found = msgspec.json.schema(Pipeline)
+    found["$defs"]["Entry"]["dependentRequired"] = {
+        "match": ["steps"],
+        "steps": ["match"],
+    }  # msgspec has no word for it
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "A pipeline of tconv"}
+    return json.dumps(head | found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _union(*kinds: Any) -> Any:
+    return Union[tuple(kinds)]  # noqa: UP007  # made at run time
+
+
+def _kinds(hint: Any) -> list[Any]:
+    """The alternatives of a type; a tuple is a list in YAML."""
+    found = typing.get_args(hint) if typing.get_origin(hint) in (Union, UnionType) else (hint,)
+    return [GenericAlias(list, typing.get_args(kind)[:1]) if _is_tuple(kind) else kind for kind in found]
+
+
+def _is_tuple(hint: Any) -> bool:
+    return typing.get_origin(hint) is tuple
+
+
+def _words(words: Sequence[str]) -> Any:
+    """Text that is one of ``words``, or has a variable in it."""
+    return Annotated[str, Meta(extra_json_schema={"anyOf": [{"enum": list(words)}, {"pattern": _VARIABLE}]})]
+
+
+def _as_typed(hint: Any, text: Any = str) -> Any:
+    """A type as YAML may have it: a variable may stand for anything. ``text`` is what it takes where it takes text."""
+    if typing.get_origin(hint) is Literal:
+        return _words(typing.get_args(hint))
+    kinds = _kinds(hint)
+    others = [kind for kind in kinds if kind is not str]
+    return _union(*others, text if str in kinds else Annotated[str, Meta(pattern=_VARIABLE)])
+
+
+def _text(step: Any, name: str) -> Any:
+    """The text that a parameter of a step takes."""
+    known = step.choices.get(name, DTYPE_NAMES if name == "dtype" else [])
+    if name in step.choices and name not in step.open_choices:
+        return _words(known)
+    return Annotated[str, Meta(examples=list(known))] if known else str
+
+
+def _parameters(step: Any) -> list[tuple[Any, ...]]:
+    """Name, type and, if there is one, default of each parameter, as msgspec takes them."""
+    hints = typing.get_type_hints(step)
+    return [
+        (f.name, _as_typed(hints[f.name], _text(step, f.name)), *([] if f.default is MISSING else [f.default]))
+        for f in dataclasses.fields(step)
+    ]
+
+
+def _entry(step: Any) -> Any:
+    """What follows a step's name: its first parameter, several by position or by name, or nothing if it needs none."""
+    parameters = _parameters(step)
+    by_name = msgspec.defstruct(step.name.capitalize(), parameters, forbid_unknown_fields=True)
+    kinds = _kinds(parameters[0][1]) if parameters else []
+    first = [kind for kind in kinds if kind is not NoneType and typing.get_origin(kind) is not list]
+    nothing = [NoneType] if all(len(parameter) == 3 for parameter in parameters) else []
+    purpose = (sys.modules[step.__module__].__doc__ or "").split("\n")[0].partition(": ")[2].replace("``", "")
+    described = Meta(description=f"{purpose[:1].upper()}{purpose[1:]} For example {step.usage}")
+    return Annotated[_union(*first, list[Any], by_name, *nothing, UnsetType), described]
+
+
+_STEPS: Any = Annotated[
+    _union(str, GenericAlias(list, (_union(str, ForwardRef("Entry")),))),
+    Meta(description="A chain as text, resize(224) | scale, or a list of steps."),
+]
+_RULE = "Globs on names: the steps are for the tensors that match, and the first such entry in a row counts."
+
+Entry = msgspec.defstruct(
+    "Entry",
+    [
+        *((name, _entry(registry.step(name)), UNSET) for name in registry.STEPS if name != "match"),
+        ("match", Annotated[str | list[str] | UnsetType, Meta(description=_RULE)], UNSET),
+        ("steps", _union(_STEPS, UnsetType), UNSET),
+    ],
+    forbid_unknown_fields=True,
+    module=__name__,
+)
+Input, Output = model("Input", INPUT, _as_typed), model("Output", OUTPUT, _as_typed)
+Pipeline = msgspec.defstruct(
+    "Pipeline",
+    [("steps", _STEPS), ("input", _union(Input, UnsetType), UNSET), ("output", _union(Output, UnsetType), UNSET)],
+    bases=(File,),
+    forbid_unknown_fields=True,
+    kw_only=True,
+    module=__name__,
+)

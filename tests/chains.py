@@ -1,0 +1,80 @@
+"""Any chain there can be, for the laws that hold of all of them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tconv.dtypes import DTYPES
+from tconv.steps.cast import Cast
+from tconv.steps.clamp import Clamp
+from tconv.steps.crop import Crop
+from tconv.steps.dequantize import Dequant
+from tconv.steps.letterbox import Letterbox
+from tconv.steps.match import Match, Rule
+from tconv.steps.normalize import NAMED, Normalize
+from tconv.steps.pad import Pad
+from tconv.steps.permute import Permute
+from tconv.steps.quantize import Quant
+from tconv.steps.resize import METHODS, Resize
+from tconv.steps.scale import Scale
+from tconv.steps.stack import Stack
+from tconv.tensor import Step
+
+names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
+sides = st.integers(1, 1_000_000)
+sizes: st.SearchStrategy[int | str] = sides | st.builds("{}x{}".format, sides, sides)
+finite = st.floats(-1e300, 1e300)
+dtypes = st.sampled_from([dtype.name for dtype in DTYPES.values()])
+globs = st.text("ab*.$?[]{}= ,|:(", min_size=1, max_size=6)
+
+crops = st.builds(Crop, sizes) | st.builds(Crop, sizes, st.integers(0, 99), st.integers(0, 99))
+clamps = st.tuples(finite, finite).map(lambda pair: Clamp(min(pair), max(pair)))
+normalizes = st.sampled_from(list(NAMED)).map(Normalize) | st.integers(1, 4).flatmap(
+    lambda count: st.builds(
+        Normalize,
+        mean=st.tuples(*[finite] * count),
+        std=st.tuples(*[st.floats(1e-300, 1e300)] * count),
+    )
+)
+permutes = st.integers(1, 5).flatmap(lambda rank: st.permutations(range(rank))).map(lambda p: Permute(tuple(p)))
+letters = st.lists(st.sampled_from("NCHWDT"), min_size=1, max_size=6, unique=True).map("".join).map(Permute)
+casts = st.builds(
+    Cast,
+    dtypes,
+    on_overflow=st.sampled_from(["error", "saturate", "keep"]),
+    keep=st.lists(globs.filter(lambda glob: "=" not in glob), max_size=2).map(tuple),
+    policy=st.sampled_from([None, "amp"]),
+    max_error=st.none() | st.floats(0, 1e9),
+)
+quants = st.builds(
+    Quant,
+    st.sampled_from(["int8", "int4", "float8_e4m3fn"]),
+    axis=st.sampled_from(["auto", None, 0, -1]),
+    calibrate=st.sampled_from(["minmax", "percentile"]),
+    percentile=st.floats(1, 100),
+    keep=st.lists(globs, max_size=2).map(tuple),
+    min_sqnr=st.none() | st.floats(0, 99),
+) | st.builds(Quant, st.just("uint4"), group=st.integers(1, 999))
+plain: st.SearchStrategy[Step] = st.one_of(
+    st.builds(Resize, sizes, st.sampled_from(METHODS)),
+    crops,
+    clamps,
+    normalizes,
+    permutes,
+    letters,
+    casts,
+    st.builds(Scale, st.sampled_from([None, "uint8", "uint16", "float32"]), st.sampled_from([None, "torchvision"])),
+    st.builds(Stack, names),
+    st.builds(Letterbox, sizes, fill=st.none() | st.integers(0, 255)),
+    st.builds(Pad, sizes),
+    quants,
+    st.builds(Dequant, st.sampled_from(["float32", "float16"]), st.none() | st.integers(-3, 3)),
+)
+
+
+def _matches(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
+    rules = st.builds(Rule, st.lists(globs, min_size=1, max_size=2).map(tuple), st.lists(inner, max_size=2).map(tuple))
+    return st.lists(rules, min_size=1, max_size=3).map(lambda found: Match(tuple(found)))
+
+
+chains = st.lists(st.recursive(plain, _matches, max_leaves=4), min_size=1, max_size=5)

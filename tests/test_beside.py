@@ -1,0 +1,59 @@
+"""Records of single pictures become tensors beside them, whatever stood between."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tconv.beside import ATTR, Given, names_beside, record_of, with_tensors_beside
+from tconv.evaluate import evaluate
+from tconv.pipeline import steps_from_text
+from tconv.tensor import Stream
+from tests.memory import stream, tensor
+
+
+def through(text: str, *shapes: tuple[int, ...]) -> Stream:
+    made = stream(*(tensor(np.zeros(shape, np.uint8), str(n), "HWC", (0, 255)) for n, shape in enumerate(shapes)))
+    for step in steps_from_text([text]):
+        made = step.apply(made)
+    return made
+
+
+def test_each_stands_after_the_tensor_that_it_is_about() -> None:
+    made = through("pad | scale | permute(CHW) | cast(float16)", (1, 2, 3), (2, 1, 3))
+    assert names_beside(made) == ["0.mask", "1.mask"]
+    found = with_tensors_beside(made).tensors
+    assert [(t.spec.name, str(t.spec.dtype), t.spec.shape, t.spec.axes) for t in found] == [
+        ("0", "float16", (3, 2, 2), "CHW"),
+        ("0.mask", "bool", (2, 2), None),
+        ("1", "float16", (3, 2, 2), "CHW"),
+        ("1.mask", "bool", (2, 2), None),
+    ]
+
+
+def test_a_stack_has_those_of_its_parts() -> None:
+    made = through("letterbox(4) | stack(all) | permute(NCHW)", (2, 4, 3), (4, 2, 3))
+    (stack,) = made.tensors
+    assert record_of(stack) is stack.source.parts[0].spec.attrs[ATTR]  # type: ignore[attr-defined]  # it is a stack
+    _, beside = with_tensors_beside(made).tensors
+    assert (beside.spec.name, beside.spec.shape, beside.spec.attrs) == (
+        "all.letterbox",
+        (2, 5),
+        {"made": "letterbox(4)"},
+    )
+    assert evaluate(beside)[0].tolist() == [[1, 0, 1, 2, 4], [1, 1, 0, 4, 2]]
+
+
+def test_without_records_nothing_is_added() -> None:
+    made = through("scale | stack", (2, 4, 3), (2, 4, 3))
+    assert names_beside(made) == []
+    assert with_tensors_beside(made) == made
+
+
+def test_what_is_given_is_read_in_parts() -> None:
+    source = Given(Path("a.png"), np.arange(6, dtype=np.float32).reshape(2, 3))
+    assert (source.shape, str(source.dtype), source.seekable) == ((2, 3), "float32", True)
+    out = np.empty(3, np.float32)
+    assert source.read(1, 4, out) is out
+    assert out.tolist() == source.read(1, 4).tolist() == [1, 2, 3]
