@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tconv.api.ahead import arrays
-from tconv.api.scanning import scanner
+from tconv.api.passing import passed
 from tconv.arrays.audit import log
 from tconv.arrays.library import library, library_of
+from tconv.beside import with_tensors_beside
 from tconv.errors import TconvError
 from tconv.memory import ArraySource
 from tconv.ops import Promise
+from tconv.request import Request
 from tconv.tensor import Extra, Spec, Step, Stream, Tensor
-from tconv.walk import apply_step
 
 if TYPE_CHECKING:
     from tconv.tensor import Range
@@ -40,9 +41,7 @@ def through(steps: Sequence[Step], named: Mapping[str, Any], said: Said) -> dict
         raise TconvError("there is no array")
     extra = Extra("weights" if said.weights else "data", fields=said.fields)
     stream = Stream(tuple(_tensor(name, x, said) for name, x in named.items()), extra)
-    scan = scanner(None, None)
-    for step in steps:
-        stream = apply_step(step, stream, scan)
+    stream = with_tensors_beside(passed(Request(inputs=()), steps, stream))
     for note in stream.notes:
         log.warning("%s", note)
     touched = [t for t in stream.tensors if not _is_as_it_was(t, named)]

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from tconv import selection
 from tconv.api.ahead import arrays
 from tconv.api.options import refuse_other_than_reading, request
+from tconv.api.passing import passed
 from tconv.api.pipelines import steps_of
-from tconv.api.scanning import scanner
 from tconv.arrays.audit import log
 from tconv.arrays.library import library
+from tconv.beside import with_tensors_beside
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.fold import prepare
 from tconv.inputs import find
@@ -23,7 +24,6 @@ from tconv.request import Silent
 from tconv.steps.stack import Stack
 from tconv.suggest import did_you_mean
 from tconv.tensor import Stream
-from tconv.walk import apply_step
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,14 +100,14 @@ class Tensors:
     @property
     def specs(self) -> tuple[Spec, ...]:
         """What each tensor is after the steps, in order: dtype, shape, axes, range …"""
-        return tuple(tensor.spec for tensor in self._stream.tensors)
+        return tuple(tensor.spec for tensor in self._by_name.values())
 
     def spec(self, name: str) -> Spec:
         """What the tensor of that name is after the steps. Raises ``NoSuchTensor``, a ``KeyError``."""
         return self._tensor(name).spec
 
     def __len__(self) -> int:
-        return len(self._stream.tensors)
+        return len(self._by_name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -125,7 +125,7 @@ class Tensors:
             return default
 
     def __iter__(self) -> Iterator[tuple[str, Array]]:
-        for tensor, values in self._arrays(self._stream.tensors):
+        for tensor, values in self._arrays(list(self._by_name.values())):
             yield tensor.spec.name, values
 
     def pipe(self, steps: Steps) -> Tensors:
@@ -134,10 +134,7 @@ class Tensors:
 
         Raises ``UsageError`` for a step that does not exist, ``TconvError`` for tensors that it does not fit.
         """
-        scan = scanner(self._request.workers, self._request.max_memory)
-        stream = self._stream
-        for step in steps_of(steps):
-            stream = apply_step(step, stream, scan)
+        stream = passed(self._request, steps_of(steps), self._stream)
         for note in stream.notes:
             log.warning("%s", note)
         return Tensors(replace(stream, notes=()), self._request)
@@ -201,7 +198,7 @@ class Tensors:
 
     @cached_property
     def _by_name(self) -> dict[str, Tensor]:
-        return {tensor.spec.name: tensor for tensor in self._stream.tensors}
+        return {tensor.spec.name: tensor for tensor in with_tensors_beside(self._stream).tensors}
 
     def _tensor(self, name: str) -> Tensor:
         if name not in self._by_name:

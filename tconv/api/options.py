@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
-from tconv.api.pipelines import steps_of
+from tconv.api.pipelines import settings_of, steps_of
 from tconv.errors import UsageError
 from tconv.pipeline import Sugar
 from tconv.request import Request
+from tconv.settings import applied
 from tconv.suggest import did_you_mean, listed
 from tconv.tensor import ReadOptions, WriteOptions
 
@@ -44,7 +45,7 @@ class ReadingOptions(TypedDict, total=False):
     max_pixels: int | None
     """The largest image that is decoded; None for Pillow's limit."""
     fast: bool
-    """What a resize makes smaller may be decoded at a fraction of its size: not to the pixel. By default False."""
+    """JPEGs that a resize makes smaller may be decoded at a fraction of their size."""
     range: tuple[float, float] | None
     """In which the values lie, where the files do not say: (0, 1), (0, 255)."""
     input_layout: str | None
@@ -76,19 +77,18 @@ class Options(ReadingOptions, total=False):
     """All tensors become one, along a new axis N in front."""
     split: bool
     """A file for each tensor, into a folder."""
-    shard_size: int | None
-    """Bytes: weights go into a folder of shards of that size."""
-    tie: bool
-    """Tied weights are written once into .safetensors, with all their names."""
     batch_size: int | None
-    """So many pictures a file."""
+    """Stacked images to a file, by names that sort."""
     drop_last: bool
     """No smaller last batch."""
-    quality: int | None
-    """Of JPEG, 1 to 100."""
     labels: str | os.PathLike[str]
-    """A CSV or JSONL file of labels; ``"folders"`` for those of class folders, ``"none"`` for none. By default
-    ``"auto"``: those of class folders, if there are any."""
+    """A CSV or JSONL file of labels; ``"folders"`` or ``"none"``. By default class folders speak for themselves."""
+    quality: int | None
+    """Of JPEG and WebP, 1 to 100."""
+    tie: bool
+    """Tied weights go once into .safetensors, with all their names."""
+    shard_size: int | None
+    """Bytes: weights go into a folder of shards of that size."""
     on_overflow: Literal["error", "saturate", "inf", "keep"] | None
     """What becomes of values that do not fit; None refuses them."""
     keep: str | Sequence[str]
@@ -98,7 +98,7 @@ class Options(ReadingOptions, total=False):
     max_error: float | None
     """The largest relative error of a value for which a tensor is still cast."""
     min_sqnr: float | None
-    """In dB: tensors that quantizing leaves with less become float16."""
+    """The least signal-to-noise ratio in dB for which a tensor is quantized."""
     report: str | os.PathLike[str] | None
     """A JSON file that tells what was lost."""
     verify: bool
@@ -120,10 +120,11 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
     said = dict(options)
     _refuse_unknown(said, typing.get_type_hints(Options))
     reading = {f.name: said.pop(f.name) for f in dataclasses.fields(ReadOptions) if f.name in said}
+    writing = {f.name: said.pop(f.name) for f in dataclasses.fields(WriteOptions) if f.name in said}
     _refuse_other_words(reading, ReadOptions)
     _refuse_other_words(said, Request)
     for name in _COUNTS:
-        value = {**said, **reading}.get(name)
+        value = {**said, **reading, **writing}.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise UsageError(f"{name} takes a whole number from 1 on, not {value!r}")
     for name in _SEVERAL:
@@ -137,18 +138,20 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
         said["report"] = Path(said["report"])
     if said.get("labels", "auto") not in ("auto", "folders", "none"):
         said["labels"] = Path(said["labels"])
-    own_channels = "channels" not in reading and "alpha" not in reading
-    writing = WriteOptions(**{f.name: said.pop(f.name) for f in dataclasses.fields(WriteOptions) if f.name in said})
-    return Request(
+    asked = Request(
         inputs=_words(src),
         output=None if dst is None else os.fspath(dst),
         steps=steps_of(steps),
         sugar=Sugar(stack=said.pop("stack", False)),
         read=ReadOptions(**reading),
-        own_channels=own_channels,
-        write=writing,
+        own_channels=not {"channels", "alpha"} & options.keys(),
+        write=WriteOptions(**writing),
         **said,
     )
+    settings = settings_of(steps)
+    if {"channels", "alpha"} & settings.keys():
+        asked = dataclasses.replace(asked, own_channels=False)
+    return applied(asked, settings, options.keys())
 
 
 def _words(src: Source) -> tuple[str, ...]:

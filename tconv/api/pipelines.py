@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from tconv.errors import TconvError, UsageError
@@ -32,6 +32,7 @@ class Pipeline:
     """
 
     steps: tuple[Step, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __init__(self, steps: Steps) -> None:
         """``steps``: text as ``--step`` takes it, several such texts or ``Step`` objects, a ``Path`` to a YAML file.
@@ -39,13 +40,21 @@ class Pipeline:
         Raises ``UsageError`` for a step or a parameter that does not exist.
         """
         object.__setattr__(self, "steps", steps_of(steps))
+        object.__setattr__(self, "settings", settings_of(steps))
 
     @classmethod
-    def from_yaml(cls, path: str | os.PathLike[str]) -> Pipeline:
-        """The pipeline in a YAML file, or one that comes with tconv, by its name: ``"imagenet"``, ``"clip"`` …"""
+    def from_yaml(cls, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None) -> Pipeline:
+        """The pipeline in a YAML file, or one that comes with tconv, by its name: ``"imagenet"``, ``"clip"`` …
+
+        ``variables``: for those that the file has. What it says of inputs and outputs counts in ``convert`` and
+        ``plan``, where their own arguments beat it.
+        """
         from tconv.recipes import recipe
 
-        return cls(recipe(os.fspath(path)).steps)
+        found = recipe(os.fspath(path), variables or {})
+        made = cls(found.steps)
+        object.__setattr__(made, "settings", dict(found.settings))
+        return made
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.steps))
@@ -121,6 +130,13 @@ class Pipeline:
 
 # Text of a chain, a step, a pipeline, the path of a YAML file, or several texts and steps; None for no steps.
 Steps: TypeAlias = str | Step | Pipeline | os.PathLike[str] | Sequence[str | Step] | None
+
+
+def settings_of(steps: Steps) -> Mapping[str, Any]:
+    """What a pipeline file says beside its steps, if they are of one."""
+    if isinstance(steps, Pipeline):
+        return steps.settings
+    return Pipeline.from_yaml(steps).settings if isinstance(steps, os.PathLike) else {}
 
 
 def steps_of(steps: Steps) -> tuple[Step, ...]:

@@ -47,12 +47,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Block:
-    """Samples that lie together: the rows of one array, or (``stacked`` is False) several arrays, one each."""
+    """Samples that lie together: the rows of one array, or (``stacked`` is False) several arrays, one each.
+
+    ``classes``: the names behind labels that are numbers of classes, if the file has them.
+    """
 
     places: tuple[Place, ...]
     names: tuple[str, ...]
     stacked: bool
     labels: Array | None
+    classes: tuple[str, ...] = ()
 
     @property
     def count(self) -> int:
@@ -172,6 +176,9 @@ def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -
     if len({block.labels is None for block in blocks}) > 1:
         without = next(path for path, block in files.items() if block.labels is None)
         raise TconvError("has no labels, and others have", file=without)
+    for path, block in files.items():
+        if block.labels is not None and block.classes != blocks[0].classes:
+            raise TconvError("its labels are numbers of other classes than those of the first file", file=path)
     dtypes = {place.dtype: path for path, block in files.items() for place in block.places}
     return Rows(tuple(blocks), _wanted(dtypes, dtype))
 
@@ -208,7 +215,8 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
         if stacked and not chosen[0].spec.shape:
             raise TconvError("a single number is no row of images", tensor=chosen[0].spec.name)
         places = tuple(_place(tensor) for tensor in chosen)
-        block = Block(places, tuple(t.spec.name for t in chosen), stacked, None if label is None else _labels(label))
+        names, classes = tuple(t.spec.name for t in chosen), stream.extra.texts.get("classes", ())
+        block = Block(places, names, stacked, None if label is None else _labels(label), classes)
         if block.labels is not None and len(block.labels) != block.count:
             raise TconvError(f"{len(block.labels)} labels for {block.count} images", tensor=labels or "")
         return block

@@ -71,6 +71,11 @@ class Dataset(data.Dataset[Sample]):
         """Several samples, as a ``DataLoader`` asks for them; ``collate`` reads them straight into one tensor."""
         return Batch(self._rows, indices)
 
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes, by number, if the files have them, as those made of class folders do."""
+        return self._rows.blocks[0].classes
+
     def name(self, index: int) -> str:
         """What a sample is called: its name in its file, or file, array and row."""
         return self._rows.name(index)

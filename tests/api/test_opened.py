@@ -140,6 +140,17 @@ def test_several_files_and_names_that_collide(tmp_path: Path) -> None:
         tconv.open([tmp_path / "x.npy", tmp_path / "a" / "x.npy"])
 
 
+def test_what_steps_tell_of_pictures_comes_beside_them(photos: Tensors) -> None:
+    boxed = photos.pipe("letterbox(64)").pipe("scale")
+    assert boxed.names[:2] == ("aurora.webp", "aurora.webp.letterbox")
+    assert boxed["aurora.webp"].shape == (64, 64, 3)
+    assert boxed["aurora.webp"].max() <= 1
+    assert boxed["aurora.webp.letterbox"].shape == (5,)
+    names, batch = next(boxed.batches(12))
+    assert names == photos.names
+    assert batch.shape == (12, 64, 64, 3)
+
+
 def test_bad_files_are_told_all_at_once(tmp_path: Path) -> None:
     np.save(tmp_path / "good.npy", np.ones(3))
     (tmp_path / "empty.npy").write_bytes(b"")

@@ -115,6 +115,17 @@ def test_several_patterns_may_be_given_as_one_text(tmp_path: Path) -> None:
     assert np.load(tmp_path / "y.npz").files == ["b"]
 
 
+def test_what_a_pipeline_file_says_of_inputs_counts_unless_it_is_said_otherwise(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.ones(1), b=np.ones(2))
+    path = tmp_path / "mine.yaml"
+    path.write_text("version: 1\ninput:\n  only: a\nsteps:\n  - cast: float32\n")
+    ways: list[Any] = [path, tconv.Pipeline.from_yaml(path), tconv.Pipeline(path)]
+    for n, steps in enumerate(ways):
+        assert np.load(tconv.convert(tmp_path / "x.npz", tmp_path / f"{n}.npz", steps).path).files == ["a"]
+    made = tconv.convert(tmp_path / "x.npz", tmp_path / "y.npz", path, only="b").path
+    assert np.load(made).files == ["b"]
+
+
 def test_progress_hears_of_it(array: Path) -> None:
     class Heard:
         phases: list[str] = []  # noqa: RUF012  # one test, one instance

@@ -32,6 +32,27 @@ def test_a_sample_is_an_image_and_its_label(path: Path) -> None:
     assert dataset.name(4).endswith("data.npz: images[4]")
 
 
+@pytest.mark.parametrize("kind", ["npz", "safetensors"])
+def test_class_folders_become_labels_with_names(tmp_path: Path, kind: str) -> None:
+    shapes = Path(__file__).resolve().parents[2] / "examples" / "shapes"
+    written = tconv.convert(shapes, tmp_path / f"shapes.{kind}", "scale | permute(CHW)", stack=True).path
+    dataset = tconv.loaders.torch.Dataset(written)
+    assert dataset.classes == ("circle", "square")
+    assert [label.item() for _, label in dataset] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert tuple(dataset[0][0].shape) == (3, 32, 32)
+    ragged = tconv.convert(shapes, tmp_path / "each.safetensors", "scale | permute(CHW)").path
+    again = tconv.loaders.torch.Dataset(ragged)
+    assert [label.item() for _, label in again] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert again.name(0) == "circle/1.png"
+
+
+def test_files_of_other_classes_do_not_mix(tmp_path: Path) -> None:
+    for n, classes in enumerate((["a", "b"], ["b", "a"])):
+        np.savez(tmp_path / f"{n}.npz", images=IMAGES, labels=LABELS % 2, classes=np.array(classes))
+    with pytest.raises(tconv.TconvError, match=r"1\.npz: its labels are numbers of other classes"):
+        tconv.loaders.torch.Dataset(tmp_path)
+
+
 def test_without_labels_it_is_an_image(tmp_path: Path) -> None:
     dataset = tconv.loaders.torch.Dataset(photos(tmp_path))
     assert tuple(dataset[0].shape) == (3, 8, 8)
