@@ -58,7 +58,7 @@ def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration) -> list[Bounds]
     bounds = _extremes(pools, scan)
     if how.method != "minmax":
         raise_all([_too_many(one, how.method) for one in asked if one.share.number > MOST_SEARCHES])
-        for some in _rounds({pool: _cost(members) for pool, members in pools.items()}):
+        for some in in_rounds({pool: _cost(members) for pool, members in pools.items()}, AT_ONCE):
             bounds |= _searched({pool: pools[pool] for pool in some}, bounds, scan, how)
     return [bounds[one.pool] for one in asked]
 
@@ -140,11 +140,11 @@ def _cost(members: Sequence[Asked]) -> int:
     return Histograms.nbytes(members[0].share.number, _size(members))
 
 
-def _rounds(costs: Mapping[str, int]) -> Iterator[list[str]]:
-    """Pools in order, so many at a time as fit into memory together; one that is larger has it alone."""
+def in_rounds(costs: Mapping[str, int], limit: int) -> Iterator[list[str]]:
+    """Pools in order, so many at a time as take no more than ``limit`` together; one that is larger has it alone."""
     some: list[str] = []
     for pool, cost in costs.items():
-        if some and sum(costs[other] for other in some) + cost > AT_ONCE:
+        if some and sum(costs[other] for other in some) + cost > limit:
             yield some
             some = []
         some.append(pool)
