@@ -23,11 +23,14 @@ class CastKey(NamedTuple):
 
 
 class RangeKey(NamedTuple):
-    """One statement of the user, or of a step: that the values, of that dtype, lie in the range."""
+    """One statement of the user, or of a step: that the values, of that dtype, lie in the range. ``by_file``: the step
+    has it from the file.
+    """
 
     dtype: DType
     range: tuple[float, float]
     step: str = ""
+    by_file: bool = False
 
 
 @dataclass

@@ -74,12 +74,13 @@ class CastTo(Op):
 @dataclass(frozen=True, kw_only=True)
 class Promise(Op):
     """The user's word, or that of ``step``, that the values lie in ``range``: it changes none, and counts those that do
-    not, if they lie outside by more than ``slack``.
+    not, if they lie outside by more than ``slack``. ``by_file``: the step has it from the file.
     """
 
     range: tuple[float, float]
     slack: float = 0.0
     step: str = ""
+    by_file: bool = False
 
     def spec(self, spec: Spec) -> Spec:
         return replace(spec, range=self.range)

@@ -282,7 +282,15 @@ def test_a_range_that_a_file_claims_is_counted_where_values_are_clamped() -> Non
     steps = tuple(steps_from_text(["scale(uint8)"]))
     convert(Request(("y.safetensors",), steps=steps, output="z.npy"), Silent(), notes.append, lambda _: None)
     assert len(notes) == 1
-    assert "2 of 4 values lie outside the stated range [0, 1]; from 0 to 2.55" in notes[0]
+    assert notes[0] == (
+        "y.safetensors: x: scale(uint8): 2 of 4 values lie outside the range known from the file [0, 1]; "
+        "from 0 to 2.55; they are clamped; say the true range with --range LO,HI"
+    )
+    notes.clear()
+    asked = {"output": "z.npy", "range": (0, 2), "force": True}
+    convert(Request(("y.safetensors",), steps=steps, **asked), Silent(), notes.append, lambda _: None)  # type: ignore[arg-type]  # fields of several types
+    assert "2 of 4" not in notes[0]
+    assert "lie outside the stated range [0, 2]" in notes[0]
 
 
 def test_what_a_step_says_of_overflow_beats_the_option() -> None:

@@ -204,7 +204,8 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
             round_to(op.dtype, op.on_overflow, op.step)
         elif isinstance(op, Promise):
             settle()
-            segments.append(Check(op.range, segments[-1].dtype if segments else src, op.slack, op.step))
+            dtype = segments[-1].dtype if segments else src
+            segments.append(Check(op.range, dtype, op.slack, op.step, op.by_file))
         elif isinstance(op, Elementwise):
             pending.append(replace(op, axis=along(op.axis)))
         elif isinstance(op, Linear):

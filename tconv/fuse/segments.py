@@ -102,13 +102,15 @@ def computed(arithmetic: Sequence[Elementwise], x: Array, src: DType, window: Wi
 class Check:
     """A comparison with the range in which the values, of ``dtype``, were stated to lie; they stay as they are.
 
-    ``slack``: how far outside is no matter; ``step``: which step stated it, if it was not the user.
+    ``slack``: how far outside is no matter; ``step``: which step stated it, if it was not the user; ``by_file``: and
+    has it from the file.
     """
 
     range: tuple[float, float]
     dtype: DType
     slack: float = 0.0
     step: str = ""
+    by_file: bool = False
 
     def enter(self, x: Array, src: DType, window: Window) -> Values:
         return Values(x, src)
@@ -120,7 +122,7 @@ class Check:
         return values.x, outside(values.x, values.dtype, (low - self.slack, high + self.slack))
 
     def key(self, src: DType) -> RangeKey:
-        return RangeKey(src, self.range, self.step)
+        return RangeKey(src, self.range, self.step, self.by_file)
 
     def numbered(self, nth: int) -> Check:
         """The same: one statement is as good as another."""

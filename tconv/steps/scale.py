@@ -67,7 +67,8 @@ class Scale(Step):
         _refuse_twice(tensor, target)
         to: Range = (target.min, target.max) if target.is_integer else (0.0, 1.0)
         if target.is_integer and spec.dtype.is_float and not is_stated(tensor.ops):
-            tensor = tensor.then(Promise(range=known))  # what the file says is counted too: the rest is clamped
+            # What the file says is counted too: the rest is clamped.
+            tensor = tensor.then(Promise(range=known, step=str(self), by_file=True))
         if self.like is None:
             return tensor.then(Rescale(dtype=target, onto=to, known=known, step=str(self)))
         factor = conventional(self.like, spec.dtype, target, known)
