@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeAlias
 
 from tconv.dtypes import DTYPES, DType
@@ -20,8 +21,9 @@ class Detail:
 
     The errors compare what went in with what came out, over the finite values that did not overflow: a value that was
     saturated or became infinite is counted as overflow and is no part of them; one that became 0 is (its relative error
-    is 1). ``signal`` and ``noise`` are the sums of the squares of the values and of their errors, in float64; their
-    ratio is the SQNR. Relative errors are exact to six digits. A cast to bool asks a question, and has no errors.
+    is 1). ``signal`` and ``noise`` are the sums of the squares of the values and of their errors, to the precision of
+    float64 but not bound to its range; their ratio is the SQNR. Relative errors are exact to six digits. A cast to bool
+    asks a question, and has no errors.
     """
 
     nan: int = 0
@@ -30,8 +32,8 @@ class Detail:
     subnormal: int = 0
     max_abs_error: float = 0.0
     max_rel_error: float = 0.0
-    signal: float = 0.0
-    noise: float = 0.0
+    signal: Fraction = Fraction(0)
+    noise: Fraction = Fraction(0)
 
     def merge(self, other: Detail) -> None:
         """Add what is told of other values of the same tensor."""
@@ -45,13 +47,9 @@ class Detail:
         self.noise += other.noise
 
     @property
-    def sqnr(self) -> float | None:
-        """Signal to quantization noise in dB; infinite where nothing changed; None where squares overflow float64."""
-        if not math.isfinite(self.signal) or not math.isfinite(self.noise):
-            return None
-        if not self.noise:
-            return math.inf
-        return 10 * (math.log10(self.signal) - math.log10(self.noise)) if self.signal else -math.inf
+    def sqnr(self) -> float:
+        """Signal to quantization noise in dB; infinite where nothing changed."""
+        return decibels(self.signal, self.noise)
 
 
 @dataclass
@@ -174,6 +172,17 @@ class Lost:
         if self.minimum is None or self.maximum is None:
             return told
         return f"{told}; from {_text(self.minimum, dtype)} to {_text(self.maximum, dtype)}"
+
+
+def decibels(signal: Fraction, noise: Fraction) -> float:
+    """10 log10(signal / noise), of numbers that may lie far outside the range of a float; infinite without noise."""
+    if not noise:
+        return math.inf
+    return 10 * (_log10(signal) - _log10(noise)) if signal else -math.inf
+
+
+def _log10(x: Fraction) -> float:
+    return math.log10(x.numerator) - math.log10(x.denominator)
 
 
 def part(dtype: DType) -> DType:

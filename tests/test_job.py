@@ -175,6 +175,15 @@ def test_the_report_tells_what_was_done_and_what_it_cost() -> None:
     assert cast["max_abs_error"] == float(abs(np.float64(1 / 3) - np.float64(np.float16(1 / 3))))
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e-320, 1e200])
+def test_the_ratio_of_the_report_is_there_where_squares_are_no_float64(scale: float) -> None:
+    np.save("x.npy", np.array([1.0, -2.0, 3.0]) * scale)
+    steps = steps_from_text(["cast(float16, on_overflow=saturate)" if scale < 1 else "cast(complex128)"])
+    run("x.npy", to=None, steps=tuple(steps), output="y.npy", report=Path("r.json"))
+    (cast,) = json.loads(Path("r.json").read_text())["outputs"][0]["tensors"][0]["casts"]
+    assert (cast["inexact"], cast["sqnr_db"]) == ((3, 0.0) if scale < 1 else (0, None))
+
+
 def test_the_report_of_a_stack_names_the_file_of_each_row_and_of_what_was_skipped() -> None:
     for n in range(3):
         Image.new("RGB", (2, 2), (n, n, n)).save(f"{n}.png")

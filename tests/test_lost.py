@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -138,12 +139,13 @@ def test_what_is_said(lost: Lost, src: str, dst: str, text: str) -> None:
 
 
 def test_the_ratio_of_signal_and_noise() -> None:
-    assert Detail(signal=100, noise=1).sqnr == 20
-    assert Detail(signal=1e-300, noise=1e-304).sqnr == pytest.approx(40)
-    assert Detail(signal=5).sqnr == math.inf
+    one = Fraction(1)
+    assert Detail(signal=100 * one, noise=one).sqnr == 20
+    assert Detail(signal=one / 10**700, noise=one / 10**704).sqnr == pytest.approx(40)
+    assert Detail(signal=one * 10**700, noise=one * 10**704).sqnr == pytest.approx(-40)
+    assert Detail(signal=5 * one).sqnr == math.inf
     assert Detail().sqnr == math.inf
-    assert Detail(signal=0, noise=2).sqnr == -math.inf
-    assert Detail(signal=math.inf, noise=2).sqnr is None
+    assert Detail(noise=2 * one).sqnr == -math.inf
 
 
 def test_float32_weights_as_float16_have_some_73_decibels() -> None:

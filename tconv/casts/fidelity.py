@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from tconv.ops import Array
 
 SMALL = 1 << 14  # elements; for fewer importing OpenCV costs more than it saves
+LITTLE = 1e-280  # a sum of squares that is not larger may lack some that are too small for float64
 
 
 def add_errors(detail: Detail, source: Array, error: Array) -> None:
@@ -26,11 +28,11 @@ def add_errors(detail: Detail, source: Array, error: Array) -> None:
         kept = np.isfinite(error)
         source, error = source[kept], error[kept]
         worst = _greatest(error)
-    detail.signal += _squares(source)
+    detail.signal += squares(source)
     if worst:
         changed = np.not_equal(error, 0, out=buffer("truth", np.dtype(bool), error.size))
         detail.inexact += int(np.count_nonzero(changed))
-        detail.noise += _squares(error)
+        detail.noise += squares(error)
         detail.max_abs_error = max(detail.max_abs_error, worst)
         with np.errstate(invalid="ignore"):
             share = np.divide(error, source, out=error)  # NaN where both are 0
@@ -39,7 +41,7 @@ def add_errors(detail: Detail, source: Array, error: Array) -> None:
 
 def add_exact(detail: Detail, source: Array) -> None:
     """Add finite numbers that did not change."""
-    detail.signal += _squares(source)
+    detail.signal += squares(source)
 
 
 def count_nonfinite(detail: Detail, source: Array) -> None:
@@ -53,10 +55,24 @@ def _greatest(a: Array) -> float:
     return max(float(np.maximum.reduce(a, initial=0)), -float(np.minimum.reduce(a, initial=0)))
 
 
+def squares(a: Array) -> Fraction:
+    """The sum of the squares of the finite values of the flat ``a``, to the precision of float64 but not bound to its
+    range: what lies outside comes from the values made larger or smaller by a power of two.
+    """
+    with np.errstate(all="ignore"):
+        total = _squares(a)
+    if LITTLE < total < math.inf:
+        return Fraction(total)
+    a = a.astype(np.float64)
+    a = a[np.isfinite(a)]
+    exponent = math.frexp(_greatest(a))[1]
+    return Fraction(_squares(np.ldexp(a, -exponent))) * Fraction(4) ** exponent
+
+
 def _squares(a: Array) -> float:
-    """The sum of the squares, in float64; OpenCV makes no array of float64 for it, which is what takes long."""
-    if a.size < SMALL or a.dtype.kind != "f":
-        wide = a.astype(np.float64)
+    """The same in float64; OpenCV makes no array of float64 for it, which is what takes long."""
+    if a.size < SMALL or a.dtype.kind != "f" or a.dtype == np.float64:
+        wide = a.astype(np.float64, copy=False)
         return float(np.einsum("i,i->", wide, wide))
     cv2 = opencv.load()
     return float(cv2.norm(a[None], cv2.NORM_L2SQR))

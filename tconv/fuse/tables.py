@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,7 @@ class Stage:
 
 
 _COUNTS = ("overflow", "infinite", "nan", "underflow", "inexact")
-_SUMS = ("nan", "inf", "inexact", "subnormal", "signal", "noise")
+_SUMS = ("nan", "inf", "inexact", "subnormal")
 _WORST = ("max_abs_error", "max_rel_error")
 
 
@@ -69,6 +70,7 @@ class Losses:
         self._counts = _columns(each, _COUNTS)
         self._details = [one.detail for one in each if one.detail is not None]
         self._sums, self._worst = _columns(self._details, _SUMS), _columns(self._details, _WORST)
+        self._signal, self._noise = Powers([d.signal for d in self._details]), Powers([d.noise for d in self._details])
 
     def add(self, occurring: Array, counts: Array, lost: Lost) -> None:
         at = np.flatnonzero(occurring)
@@ -79,9 +81,23 @@ class Losses:
             if one.lowest is not None and one.highest is not None:
                 lost.saw(one.lowest, one.highest)
         if self._details:
-            nan, inf, inexact, subnormal, signal, noise = (often @ self._sums[at]).tolist()
+            nan, inf, inexact, subnormal = map(int, (often @ self._sums[at]).tolist())
             most, share = self._worst[at].max(axis=0, initial=0).tolist()
-            lost.detail = Detail(int(nan), int(inf), int(inexact), int(subnormal), most, share, signal, noise)
+            signal, noise = self._signal.total(at, often), self._noise.total(at, often)
+            lost.detail = Detail(nan, inf, inexact, subnormal, most, share, signal, noise)
+
+
+class Powers:
+    """Sums of squares, one for each entry: as float64 and a power of two that all have in common."""
+
+    def __init__(self, each: Sequence[Fraction]) -> None:
+        most = max(each, default=Fraction(0))
+        self._unit = Fraction(2) ** (most.numerator.bit_length() - most.denominator.bit_length())
+        self._each = np.array([float(power / self._unit) for power in each], np.float64)
+
+    def total(self, at: Array, often: Array) -> Fraction:
+        """Of the entries ``at``, each of which is there so ``often``."""
+        return Fraction(float(often @ self._each[at])) * self._unit
 
 
 def _columns(each: Sequence[object], names: Sequence[str]) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tconv.casts.fidelity import squares
+from tconv.lost import decibels
 from tconv.measure.distance import apart, magnitudes, ulps
 
 if TYPE_CHECKING:
@@ -59,11 +60,7 @@ class Difference:
     @property
     def sqnr(self) -> float:
         """The signal-to-noise ratio 10 log10(Σa² / Σ(a - b)²) in dB; infinite without noise."""
-        if not self.noise:
-            return math.inf
-        if not self.signal:
-            return -math.inf
-        return 10 * (_log10(self.signal) - _log10(self.noise))
+        return decibels(self.signal, self.noise)
 
     def update(self, lo: int, a: Array, b: Array) -> None:
         """Add elements [lo, lo + a.size) of both, flat and native."""
@@ -89,13 +86,13 @@ class Difference:
         self.count += a.size
         signal = magnitudes(a, self.dtypes[0])
         if self.dtypes[0] == self.dtypes[1] and np.array_equal(a.view(np.uint8), b.view(np.uint8)):
-            self.signal += _power(signal)
+            self.signal += squares(signal)
             return
         distance = apart(a, b, self.dtypes)
         finite = np.isfinite(signal) & np.isfinite(distance)
         every = bool(finite.all())
-        self.signal += _power(signal if every else signal[finite])
-        self.noise += _power((distance if every else distance[finite]).astype(np.float64, copy=False))
+        self.signal += squares(signal if every else signal[finite])
+        self.noise += squares(distance if every else distance[finite])
         if np.count_nonzero(distance) == a.size:
             self._unequal(lo + np.arange(a.size), a, b, distance, signal)
         elif (where := np.flatnonzero(distance)).size:
@@ -123,22 +120,3 @@ class Difference:
 
     def _number(self, distance: Any) -> Number:
         return int(distance) if all(d.kind in ("bool", "int", "uint") for d in self.dtypes) else float(distance)
-
-
-def _power(x: Array) -> Fraction:
-    """Σx² of the finite values; where that would not be a normal number, of them scaled by a power of two."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = float(np.square(x).sum())
-    if 1e-280 < total < math.inf:
-        return Fraction(total)
-    x = x[np.isfinite(x)]
-    top = float(x.max(initial=0))
-    if not top:
-        return Fraction(0)
-    exponent = math.frexp(top)[1]
-    return Fraction(float(np.square(np.ldexp(x, -exponent)).sum())) * Fraction(4) ** exponent
-
-
-def _log10(x: Fraction) -> float:
-    """Of a positive number that may lie far outside the range of a float."""
-    return math.log10(x.numerator) - math.log10(x.denominator)
