@@ -56,10 +56,10 @@ def diff(
     Tensors are compared by name; the only tensors of two files whatever they are called, if one has no name but its
     file's (.npy, images). The table has all that is not the same, and how far apart it is: how many values, the largest
     distance, the largest one relative to |a|, the largest in ULPs (steps from one number of the dtype to the next, for
-    two floats of one dtype), the signal-to-noise ratio 10 log10(Σa²/Σ(a-b)²) in dB, and the index of the first value
-    that differs. Values are compared exactly, 64-bit integers too; NaN equals NaN and 0 equals -0. A value that is NaN
-    on one side only is counted, and is left out of all distances. Memory does not grow with the files, but for what
-    decodes whole (images, deflated .npz).
+    two floats of one dtype), the signal-to-noise ratio 10 log10(Σa²/Σ(a-b)²) in dB (none where a difference is
+    infinite), and the index of the first value that differs. Values are compared exactly, 64-bit integers too; NaN
+    equals NaN and 0 equals -0. A value that is NaN on one side only is counted, and is left out of all distances.
+    Memory does not grow with the files, but for what decodes whole (images, deflated .npz).
 
     With --rtol or --atol, values are close enough if |a - b| <= atol + rtol * |a| (what is not given is 0), and
     another dtype alone is no difference; without them it is one. Another shape, and a name that only one side has,

@@ -56,8 +56,9 @@ def inspect(
     --values adds the smallest and the largest value, the mean, the quantiles 1%, 50% and 99%, how many values are NaN,
     infinite and zero, and a row of bars: how the values are spread from the smallest to the largest. All but the counts
     is of the finite values, and of complex numbers it is the magnitude. Quantiles and bars are exact for dtypes of up
-    to 16 bits and for up to 65,536 values; beyond that each value counts as one that is within 0.4% of it. Memory does
-    not grow with the tensors, but for what decodes whole (images, deflated .npz).
+    to 16 bits and for up to 65,536 values; beyond that each value counts as one that is within 0.4% of it, or within
+    0.8% of the smallest normal number. Memory does not grow with the tensors, but for what decodes whole (images,
+    deflated .npz).
 
     \b
     --json prints one object:

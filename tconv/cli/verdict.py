@@ -81,7 +81,7 @@ def _table(told: Sequence[Compared]) -> Iterator[str]:
         ("max abs", lambda one: _of(one, lambda d: short(d.max_abs)), True),
         ("max rel", lambda one: _of(one, lambda d: short(d.max_rel, 3)), True),
         ("ULPs", lambda one: _of(one, lambda d: short(d.ulps)), True),
-        ("SQNR dB", lambda one: _of(one, lambda d: f"{d.sqnr:.1f}"), True),
+        ("SQNR dB", lambda one: _of(one, lambda d: "" if d.sqnr is None else f"{d.sqnr:.1f}"), True),
         ("NaN", lambda one: _of(one, lambda d: f"{d.nan:,}" if d.nan else ""), True),
         ("first at", lambda one: "" if (at := _first(one)) is None else str(at), False),
         ("", lambda one: "close enough" if one.equal else "", False),

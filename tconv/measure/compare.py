@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -58,8 +59,12 @@ class Difference:
             self.ulps = 0
 
     @property
-    def sqnr(self) -> float:
-        """The signal-to-noise ratio 10 log10(Σa² / Σ(a - b)²) in dB; infinite without noise."""
+    def sqnr(self) -> float | None:
+        """The signal-to-noise ratio 10 log10(Σa² / Σ(a - b)²) in dB; infinite where all values are the same, None where
+        a difference is infinite or all that differs is NaN on one side.
+        """
+        if math.isinf(self.max_abs) or (self.unequal and not self.noise):
+            return None
         return decibels(self.signal, self.noise)
 
     def update(self, lo: int, a: Array, b: Array) -> None:

@@ -23,7 +23,11 @@ def apart(a: Array, b: Array, of: tuple[DType, DType]) -> Array:
     """
     if any(dtype.kind == "complex" for dtype in of):
         (real, imaginary), (other_real, other_imaginary) = map(_parts, (a, b), of)
-        return np.hypot(_apart(real, other_real), _apart(imaginary, other_imaginary))
+        parts = _apart(real, other_real), _apart(imaginary, other_imaginary)
+        with np.errstate(over="ignore"):
+            found: Array = np.hypot(*parts)
+        found[np.isnan(parts[0]) | np.isnan(parts[1])] = np.nan  # which hypot is not beside an infinity
+        return found
     return _apart(plain(a, of[0]), plain(b, of[1]))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from tconv.ops import Array
 
 KEPT = 7  # bits of the mantissa that the bins of 32-bit and 64-bit dtypes tell apart, as bfloat16 does
-RESOLUTION = 2.0 ** -(KEPT + 1)  # how far a value is from the middle of its bin at most, as a part of it: 0.4 %
+# How far a value is from the middle of its bin at most, as a part of it: 0.4 %. The bins of what is smaller than any
+# normal number are as wide as those next to it, and 0 stands for the first: within 0.8 % of the smallest normal number.
+RESOLUTION = 2.0 ** -(KEPT + 1)
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,20 @@ def quantile(values: Array, counts: Array, at: Fraction) -> Number:
 
 
 def spread(values: Array, counts: Array, low: Number, high: Number, number: int) -> Sequence[int]:
-    """How many values lie in each of ``number`` equal parts of [low, high], the last of which includes its end."""
-    low, high = float(low), float(high)
-    x = values.astype(np.float64)
-    if not math.isfinite(high - low):
-        x, low, high = x / 2, low / 2, high / 2
-    width = high - low
-    places = (x - low) / width * number if width else np.zeros(x.size)
-    where = np.clip(places.astype(np.int64), 0, number - 1)
-    found: list[int] = np.bincount(where, weights=counts, minlength=number).astype(np.int64).tolist()
-    return found
+    """How many of the ascending ``values``, each of which is there ``counts`` times, lie in each of ``number`` equal
+    parts of [low, high], the last of which includes its end. The bounds of the parts are exact.
+    """
+    if low == high:
+        return [int(counts.sum()), *[0] * (number - 1)]
+    start, width = Fraction(low), (Fraction(high) - Fraction(low)) / number
+    cuts = [0, *(_below(values, start + n * width) for n in range(1, number)), values.size]
+    ends = [0, *np.cumsum(counts).tolist()]
+    return [ends[b] - ends[a] for a, b in pairwise(cuts)]
+
+
+def _below(values: Array, edge: Fraction) -> int:
+    """How many of the ascending ``values`` are less than ``edge``."""
+    if values.dtype.kind != "f":
+        return int(np.searchsorted(values, values.dtype.type(math.ceil(edge))))
+    near = float(edge)  # no other float64 lies between the two
+    return int(np.searchsorted(values.astype(np.float64), near, side="right" if near < edge else "left"))

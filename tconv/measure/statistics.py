@@ -43,12 +43,25 @@ class Summary:
     spread: Sequence[int] | None = None
 
 
+def _magnitudes(x: Array) -> Array:
+    """|x| of complex values as float64: NaN where a part is, else infinite where one is, as ``check --finite`` has it.
+    What is finite and too large for float64 is the largest number there is.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        found: Array = np.abs(x.astype(np.complex128))
+    if not np.isfinite(found).all():
+        found[np.isnan(x)] = np.nan
+        found[np.isinf(found) & np.isfinite(x)] = DTYPES["float64"].max
+    return found
+
+
 class Measure:
     """Measures values of ``dtype``; complex ones by their magnitude, in float64.
 
     Extremes and counts are exact, and so is the mean of integers and of floats of 16 bits or less; that of wider ones
     comes from sums in float64. Quantiles are exact up to 16 bits and up to ``FEW`` finite values, beyond that within
-    ``histogram.RESOLUTION`` of the value. The order in which pieces are merged makes no difference.
+    ``histogram.RESOLUTION`` of the value, or twice that of the smallest normal number. The order in which pieces are
+    merged makes no difference.
     """
 
     def __init__(self, dtype: DType) -> None:
@@ -64,8 +77,7 @@ class Measure:
         """Add the values of ``x``, which is flat, native and of the dtype."""
         self.count += x.size
         if self._by_magnitude:
-            with np.errstate(over="ignore", invalid="ignore"):
-                x = np.abs(x.astype(np.complex128))
+            x = _magnitudes(x)
         if not self._bins.exact:
             x = self._moments.update(x, self._dtype)
         self._sort(x)

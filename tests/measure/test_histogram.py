@@ -86,3 +86,21 @@ def test_spread() -> None:
     assert list(spread(np.array([3.0]), np.array([7]), 3.0, 3.0, 4)) == [7, 0, 0, 0]
     assert list(spread(np.array([-1.7e308, 1.7e308]), np.array([1, 2]), -1.7e308, 1.7e308, 2)) == [1, 2]
     assert list(spread(np.array([0, 5e-324]), np.array([1, 2]), 0, 5e-324, 2)) == [1, 2]
+    assert list(spread(np.array([-1, -1e-20, 1]), np.array([1, 1, 1]), -1, 1, 16)) == [1, *[0] * 6, 1, *[0] * 7, 1]
+    assert list(spread(np.array([-1, 1e-20, 1]), np.array([1, 1, 1]), -1, 1, 2)) == [1, 2]
+    wide = np.array([0, 2**62 - 1, 2**62, 2**63 - 1])
+    assert list(spread(wide, np.array([1, 2, 4, 8]), 0, 2**63 - 1, 2)) == [3, 12]
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-9, 9).map(float), min_size=2, max_size=9),
+    st.integers(1, 16),
+)
+def test_the_parts_are_those_of_exact_arithmetic(numbers: list[float], parts: int) -> None:
+    values, counts = np.unique(np.array(numbers), return_counts=True)
+    low, high = Fraction(values[0]), Fraction(values[-1])
+    want = [0] * parts
+    for value, count in zip(values.tolist(), counts.tolist(), strict=True):
+        place = (Fraction(value) - low) / (high - low) * parts if high > low else 0
+        want[min(int(place), parts - 1)] += count
+    assert list(spread(values, counts, values[0].item(), values[-1].item(), parts)) == want

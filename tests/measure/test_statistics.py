@@ -137,6 +137,31 @@ def test_complex_values_are_measured_by_their_magnitude() -> None:
     assert large.max == pytest.approx(4.2426406e38)
 
 
+@pytest.mark.parametrize("few", [0, module.FEW])
+def test_parts_decide_whether_a_complex_value_is_finite(monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    """As ``check --finite`` has it: NaN is one that has a NaN; what is finite is so however large its magnitude."""
+    monkeypatch.setattr(module, "FEW", few)
+    nan, inf = math.nan, math.inf
+    x = np.array([complex(nan, inf), complex(inf, nan), complex(inf, 1), complex(-inf, inf), complex(1, nan), 3 + 4j])
+    for name in ("complex64", "complex128"):
+        found = measured(x.astype(name), name)
+        assert [found.count, found.nan, found.inf, found.min, found.max] == [6, 3, 2, 5, 5]
+    found = measured(np.array([complex(1.5e308, 1.5e308), 1]), "complex128")
+    assert [found.nan, found.inf, found.min, found.max] == [0, 0, 1, 1.7976931348623157e308]
+    assert found.mean == 1.7976931348623157e308 / 2
+
+
+def test_many_subnormal_values_are_as_near_as_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FEW", 0)
+    for name, least in (("float32", 2.0**-126), ("float64", 2.0**-1022)):
+        x = (np.arange(1, 1001) / 1000 * least).astype(name)
+        found = measured(x, name)
+        assert not found.exact
+        assert found.quantiles is not None
+        for got, at in zip(found.quantiles, (0.01, 0.5, 0.99), strict=True):
+            assert abs(got - float(np.quantile(x.astype(np.float64), at))) <= 2.0**-7 * least
+
+
 def test_what_is_told_of_nothing_and_of_a_single_value() -> None:
     for name in [*NUMPY, *FLOATS, *NARROW, "complex64"]:
         empty = Measure(dtype(name)).summary()
