@@ -99,8 +99,8 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
         attrs = _INKS
     if options.channels == "bgr":
         attrs = _BGR
-    shape = _shared((*shape, _channels(header, options)))
-    return Spec(name, dtype, shape, with_channels, _range(dtype, header.white), attrs=attrs)
+    shape = (*shape, _channels(header, options))
+    return Spec(name, dtype, _shared(shape), with_channels, _range(dtype, header.white), attrs=attrs)
 
 
 def _channels(header: Header, options: ReadOptions) -> int:
