@@ -179,7 +179,7 @@ class Extra:
     partial: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stream:
     """Named tensors in order, what rides along, and what the user should hear (one sentence each).
 

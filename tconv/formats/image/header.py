@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 from tconv.dtypes import DTYPES, DType
@@ -17,7 +18,8 @@ MAX_PIXELS = 89_478_485  # Pillow's default Image.MAX_IMAGE_PIXELS: a quarter of
 COLOURS = {"gray": 1, "rgb": 3, "palette": 3, "cmyk": 4}
 BOOL, UINT8, UINT16 = DTYPES["bool"], DTYPES["uint8"], DTYPES["uint16"]
 
-# One object for all images: what is alike shares what steps make of it.
+# One object for all images: they are many, and what is alike shares what steps make of it.
+_ONE, _SEVERAL = ("HW", "HWC"), ("NHW", "NHWC")
 _WITH_ALPHA: Mapping[str, object] = {"alpha": True}
 _INKS: Mapping[str, object] = {"inks": True}
 _BGR: Mapping[str, object] = {"channels": "BGR"}
@@ -85,7 +87,7 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
     size = (header.height, header.width)
     if options.exif and (header.orientation or 1) > 4:
         size = size[::-1]
-    shape, axes = (header.frames, *size) if every else size, "NHW" if every else "HW"
+    shape, (axes, with_channels) = ((header.frames, *size), _SEVERAL) if every else (size, _ONE)
     if options.palette == "index":
         _check_index(header)
         return Spec(name, UINT8, shape, axes)  # no range: indices are no intensities that could be scaled
@@ -98,7 +100,7 @@ def describe(name: str, header: Header, options: ReadOptions) -> Spec:
     if options.channels == "bgr":
         attrs = _BGR
     shape = (*shape, _channels(header, options))
-    return Spec(name, dtype, shape, axes + "C", _range(dtype, header.white), attrs=attrs)
+    return Spec(name, dtype, _shared(shape), with_channels, _range(dtype, header.white), attrs=attrs)
 
 
 def _channels(header: Header, options: ReadOptions) -> int:
@@ -107,6 +109,13 @@ def _channels(header: Header, options: ReadOptions) -> int:
     return {"rgb": 3, "bgr": 3, "gray": 1, "rgba": 4, "own": 3}[options.channels]
 
 
+@lru_cache(maxsize=1 << 12)
+def _shared(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The same object for images of the same shape."""
+    return shape
+
+
+@lru_cache
 def _range(dtype: DType, white: int | None) -> Range | None:
     if dtype.is_float:
         return None

@@ -6,6 +6,7 @@ import io
 import struct
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, BinaryIO, ClassVar
 
 import numpy as np
@@ -107,6 +108,12 @@ def _frame(body: bytes) -> Header:
         raise TconvError("a JPEG that states its height behind the pixels, which tconv does not read", remedy=_RESAVE)
     if components not in _COLOURS:
         raise TconvError(f"a JPEG of {components} components, which tconv does not read", remedy=_RESAVE)
+    return _header(width, height, components)
+
+
+@lru_cache(maxsize=1 << 12)
+def _header(width: int, height: int, components: int) -> Header:
+    """One for all photos of a size, of which there may be a hundred thousand."""
     return Header(width, height, _COLOURS[components])
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tconv.ops import Array
 
 _LIBRARIES = {"jpeg": "simplejpeg", "pnm": "NumPy", "pfm": "NumPy"}
+_DATA = Extra(kind="data")  # one for all images
 _MENDED = "fetch it or write it again"
 _SHRINKS = (8, 4, 2)  # libjpeg's decoding at these fractions is its fastest
 _GAP = 2  # a resize starts from twice its size at least, like Pillow's thumbnail: closer to it, blocks show
@@ -52,7 +53,7 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         family, header = _scan(path, options)
         spec = describe(name, header, options)
     source = ImageSource(path, spec.dtype, spec.shape, family, header, options)
-    return Stream((Tensor(spec, source),), Extra(kind="data"), tuple(_notes(path, header, options)))
+    return Stream((Tensor(spec, source),), _DATA, tuple(_notes(path, header, options)))
 
 
 @dataclass(frozen=True, slots=True)
