@@ -13,7 +13,19 @@ import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import check, console, convert, diff, doctor, formats, inspect, pipelines, stats, steps
+from tconv.cli import (
+    check,
+    console,
+    convert,
+    diff,
+    doctor,
+    formats,
+    inspect,
+    pipelines,
+    quantize_model,
+    stats,
+    steps,
+)
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
 
@@ -107,7 +119,7 @@ def root(
     """
 
 
-for _module in (convert, inspect, doctor, check, diff, stats, formats, steps, pipelines):
+for _module in (convert, inspect, doctor, check, diff, stats, quantize_model, formats, steps, pipelines):
     _module.register(app)
 for _command in app.registered_commands:
     _command.cls = Verb
