@@ -37,6 +37,7 @@ LAYERS = [
     ["recipes", "fold", "pictures"],
     ["planner"],
     ["diagnose", "pooled", "report", "resume", "verify"],
+    ["calibrated"],
     ["job", "models"],
     ["cli"],
     ["__main__"],

@@ -28,7 +28,7 @@ def fit(
         for tensor, op, pool in zip(tensors, ops, pools, strict=True)
     ]
     made = []
-    for one, (low, high) in zip(asked, ranges(asked, scan, how), strict=True):
-        scale, zero = one.grid.parameters(low, high)
+    for one, found in zip(asked, ranges(asked, scan, how), strict=True):
+        scale, zero = one.grid.parameters(found.low, found.high)
         made.append(Numbers(scale, None if zero is None else zero.astype(np.float32)))
     return made
