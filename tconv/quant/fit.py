@@ -43,9 +43,9 @@ def fit(
             except TconvError as problem:
                 problems.add(problem)
                 continue
-            for one, (low, high) in zip(part, bounds, strict=True):
+            for one, ends in zip(part, bounds, strict=True):
                 if one.pool not in found:
-                    found[one.pool] = _numbers(one, low, high, shelf)
+                    found[one.pool] = _numbers(one, ends.low, ends.high, shelf)
     problems.raise_all()
     return [found[one.pool] for one in asked]
 
