@@ -10,7 +10,6 @@ from fnmatch import translate
 from typing import Any
 
 from tconv.errors import NotTensor, TconvError
-from tconv.ops import CastTo, Promise
 from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import refs, training_keys
 from tconv.trees import renamed, with_items
@@ -201,23 +200,6 @@ def _refuse_collisions(names: Mapping[str, str]) -> None:
         if new in seen:
             raise TconvError(f"would get the same name as {seen[new]!r}: {new!r}", tensor=old, step="--strip-prefix")
         seen[new] = old
-
-
-def unshare(stream: Stream) -> Stream:
-    """Forget which part of a larger tensor one was, where more than a cast was done to it.
-
-    A cast does the same to a view and to what it is a view of; numbers by channel or a permutation do not.
-    """
-    return stream.with_tensors([_without_place(t) if _rearranged(t) else t for t in stream.tensors])
-
-
-def _rearranged(tensor: Tensor) -> bool:
-    return "place" in tensor.spec.attrs and any(not isinstance(op, CastTo | Promise) for op in tensor.ops)
-
-
-def _without_place(tensor: Tensor) -> Tensor:
-    attrs = {k: v for k, v in tensor.spec.attrs.items() if k != "place"}
-    return replace(tensor, spec=replace(tensor.spec, attrs=attrs))
 
 
 def refuse_doubles(stream: Stream) -> None:

@@ -21,7 +21,7 @@ LAYERS = [
     ["account"],
     ["ops", "tensor"],
     ["scratch", "channels"],
-    ["parts", "rows", "memory", "training", "trees"],
+    ["parts", "rows", "memory", "training", "trees", "twins"],
     ["beside"],
     ["casts"],
     ["quant"],
