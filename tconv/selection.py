@@ -11,8 +11,8 @@ from typing import Any
 
 from tconv.errors import NotTensor, TconvError
 from tconv.tensor import Ref, Stream, Tensor
-from tconv.training import refs, training_keys
-from tconv.trees import renamed, with_items
+from tconv.training import inside, refs, training_keys
+from tconv.trees import attributes, renamed, with_items
 
 
 class NothingLeft(TconvError):  # noqa: N818  # a refusal by kind: where other files have something left, it is none
@@ -31,16 +31,17 @@ def only_model(stream: Stream) -> Stream:
     tree = stream.extra.tree
     if not isinstance(tree, Mapping):
         return replace(stream, extra=replace(stream.extra, tree=None))
+    held = inside(tree)
     for key in MODEL_KEYS:
         if isinstance(tree.get(key), Mapping) and refs(tree[key]):
             kept = {ref: ref.removeprefix(f"{key}.") for ref in refs(tree[key])}
             others = _others(stream, f"{key}.")
-            return _keep(replace(stream, others=others), kept, [k for k in tree if k != key])
+            return _keep(replace(stream, others=others), kept, [k for k in held if k != key])
     training = training_keys(tree)
     others = tuple(o for o in stream.others if o.tensor.partition(".")[0] not in map(str, training))
     unread = {o.tensor.partition(".")[0] for o in others}
-    left = [k for k, v in tree.items() if (not refs(v) and str(k) not in unread) or k in training]
-    kept = {ref: ref for k, v in tree.items() if k not in left for ref in refs(v)}
+    left = [k for k, v in held.items() if (not refs(v) and str(k) not in unread) or k in training]
+    kept = {ref: ref for k, v in held.items() if k not in left for ref in refs(v)}
     return _keep(replace(stream, others=others), kept, left)
 
 
@@ -66,7 +67,7 @@ def select(stream: Stream, path: str) -> Stream:
 def _inside(tree: Any) -> dict[str, Any]:
     """What a container holds, by key or by place."""
     if isinstance(tree, Mapping):
-        return {str(key): value for key, value in tree.items()}
+        return {str(key): value for key, value in inside(tree).items()}
     return {str(n): value for n, value in enumerate(tree)} if isinstance(tree, list | tuple) else {}
 
 
@@ -177,7 +178,8 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
             if len(new) < len(tree):
                 twice = [k for k, n in Counter(strip(k) for k in tree if isinstance(k, str)).items() if n > 1]
                 raise TconvError(f"two keys of one container would become {twice[0]!r}", step="--strip-prefix")
-            return with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()})
+            beside = {k: walk(v, (*path, k)) for k, v in attributes(tree).items()}
+            return with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()}, beside)
         if type(tree) in (list, tuple):
             return type(tree)(walk(v, (*path, str(n))) for n, v in enumerate(tree))
         return tree
