@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tconv.measure.pool import Powers
     from tconv.outcome import Outcome
     from tconv.request import Progress, Request
-    from tconv.tensor import Step, Stream, Tensor
+    from tconv.tensor import Range, Step, Stream, Tensor
 
 _LETTERS = {"rgb": "RGB", "bgr": "BGR", "rgba": "RGBA", "gray": "Y"}
 
@@ -44,7 +44,8 @@ class Sample:
 @dataclass(frozen=True)
 class Statistics:
     """``channels``: what each is like, all values of all files counting the same; ``letters`` names them ("RGB"), or
-    is empty. ``of``: how many files there were to choose from.
+    is empty. ``of``: how many files there were to choose from. ``range``: where the values lie that they are of, None
+    if nobody knows, or not all lie in the same.
     """
 
     channels: tuple[Powers, ...]
@@ -56,6 +57,7 @@ class Statistics:
     steps: tuple[Step, ...]
     notes: tuple[str, ...]
     skipped: tuple[TconvError, ...]
+    range: Range | None
 
     def constant(self) -> list[int]:
         """The channels that have one value everywhere: nothing can be divided by their std, which is 0."""
@@ -68,6 +70,7 @@ class Statistics:
             "std": [channel.std for channel in self.channels],
             "min": [float(channel.lowest or 0) for channel in self.channels],
             "max": [float(channel.highest or 0) for channel in self.channels],
+            "range": self.range and list(self.range),
             "count": self.channels[0].count,
             "channels": self.letters or None,
             "files": self.files,
@@ -122,7 +125,13 @@ def pool(request: Request, progress: Progress, *, sample: Sample | None = None, 
         steps,
         tuple(dict.fromkeys([*found.notes, *stream.notes, *_unnamed(tensors), *_outside(outcome, tensors)])),
         (*bad, *failures),
+        _common_range(tensors) if raw else UNIT,
     )
+
+
+def _common_range(tensors: Sequence[Tensor]) -> Range | None:
+    first, *others = {tensor.spec.range for tensor in tensors}
+    return None if others else first
 
 
 def up_to_normalize(steps: Iterable[Step]) -> tuple[Step, ...]:

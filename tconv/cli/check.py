@@ -34,11 +34,11 @@ def check(
     ] = None,
     finite: Annotated[bool, typer.Option("--finite", help="No NaN and no infinity.", show_default=False)] = False,
     fits: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--fits",
             metavar="DTYPE",
-            help="A cast to it would not overflow.",
+            help="A cast to it would not overflow; repeatable.",
             show_default=False,
             autocompletion=complete.dtypes,
         ),
@@ -101,7 +101,7 @@ def check(
     from tconv.errors import raise_all
     from tconv.measure.policy import check as ask
 
-    rules = _rules(expect or [], finite, fits, shape, range_)
+    rules = _rules(expect or [], finite, fits or [], shape, range_)
     with reading.trouble(), console.Console(quiet=quiet, verbose=False) as terminal:
         opened, problems = reading.read(paths, only or [], skip or [], terminal)
         with progress(terminal) as shown:
@@ -119,7 +119,9 @@ def check(
     return BROKEN if checked.broken else 0
 
 
-def _rules(expect: Sequence[str], finite: bool, fits: str | None, shape: str | None, range_: str | None) -> list[Rule]:
+def _rules(
+    expect: Sequence[str], finite: bool, fits: Sequence[str], shape: str | None, range_: str | None
+) -> list[Rule]:
     from tconv.dtypes import dtype
     from tconv.measure.rules import Expect, Finite, Fits, Within
     from tconv.values import interval
@@ -131,8 +133,7 @@ def _rules(expect: Sequence[str], finite: bool, fits: str | None, shape: str | N
         rules.append(_shape(shape))
     if finite:
         rules.append(Finite())
-    if fits is not None:
-        rules.append(Fits(dtype(fits)))
+    rules += [Fits(target) for target in dict.fromkeys(map(dtype, fits))]
     if range_ is not None:
         rules.append(Within(*interval(range_)))
     if not rules:

@@ -131,6 +131,8 @@ def stats(
     -o writes, and --json prints, one object:
       mean, std: a number for each channel; all that --stats looks at
       min, max: likewise; count: the values of each channel
+      range: in which the values lie that they are of, null if nobody knows;
+        --stats refuses values that lie in another
       channels: RGB, BGR, RGBA or Y (grey), null if they have no names
       files: how many; sample: null, or {of: out of how many, seed}
       steps: what was done before, as text

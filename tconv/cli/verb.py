@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
 from itertools import zip_longest
@@ -13,6 +14,8 @@ from typer.core import TyperCommand
 from tconv.errors import UsageError
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_TIMES = {2: "twice"}
+_ONCE = "it takes one value: leave the others out"
 MAY_BE_EMPTY = "fields"  # where it stands for "none of them"
 
 
@@ -26,7 +29,11 @@ class Verb(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         params = self.get_params(ctx)
         take_as_typed(params)
-        return super().parse_args(ctx, _completed(params, args))
+        words = _completed(params, args)
+        if not ctx.resilient_parsing:
+            *_, order = self.make_parser(ctx).parse_args(args=list(words))
+            _refuse_twice(order)
+        return super().parse_args(ctx, words)
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
         names = [_names(param) for param in self.params if not _is_option(param)]
@@ -69,6 +76,14 @@ def _completed(params: Iterable[Any], args: list[str]) -> list[str]:
     for word, after in zip_longest(args, args[1:], fillvalue=""):
         made += [word, "0"] if word in optional and not _NUMBER.fullmatch(after) else [word]
     return made
+
+
+def _refuse_twice(given: Iterable[Any]) -> None:
+    """Refuse options of one value that are there more than once, of which all but the last would count for nothing."""
+    counted = Counter(param for param in given if _is_option(param) and not (param.multiple or param.is_flag))
+    for param, count in counted.items():
+        if count > 1:
+            raise UsageError(f"{max(param.opts, key=len)} is given {_TIMES.get(count, f'{count} times')}", remedy=_ONCE)
 
 
 def take_as_typed(params: Iterable[Any]) -> None:

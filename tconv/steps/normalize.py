@@ -21,13 +21,14 @@ from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array, Pick
-    from tconv.tensor import Spec, Stream, Tensor
+    from tconv.tensor import Range, Spec, Stream, Tensor
 
 # Statistics of RGB values in [0, 1]: torchvision's ImageNet presets, OpenAI's CLIP preprocessing.
 NAMED: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     "clip": ((0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)),
 }
+UNIT = (0.0, 1.0)
 HUGE = 1e300  # more is a typing error
 _HOW = "write normalize(imagenet), normalize(mean=[…], std=[…]), normalize('M,M,M/S,S,S') or the path of a stats file"
 
@@ -37,8 +38,9 @@ class Normalize(Step):
     """``stats`` is the name of published statistics, ``"MEAN/STD"``, or a JSON file with ``mean`` and ``std``; or the
     numbers are given as ``mean`` and ``std``: one for each channel, or one for all.
 
-    Named statistics are for values in [0, 1] and are refused on others; numbers are taken as they are. The result is
-    float32, or of the dtype of a floating input. A file is read at construction, and the numbers stand for it.
+    Named statistics are for values in [0, 1] and are refused on others; so are those of a file that says of which range
+    they are (``"range": [0, 1]``, as ``tconv stats`` writes it). Numbers are taken as they are. The result is float32,
+    or of the dtype of a floating input. A file is read at construction, and the numbers stand for it.
     """
 
     name: ClassVar[str] = "normalize"
@@ -50,6 +52,8 @@ class Normalize(Step):
     stats: str | None = None
     mean: float | tuple[float, ...] | None = None
     std: float | tuple[float, ...] | None = None
+    file: ClassVar[str] = ""  # of an instance: where the numbers are from, and of which range it says they are
+    file_range: ClassVar[tuple[float, float] | None] = None
 
     def __post_init__(self) -> None:
         mean, std = self.mean, self.std
@@ -58,7 +62,9 @@ class Normalize(Step):
                 raise UsageError("statistics are given by name or as mean and std, not both", step="normalize")
             if self.stats in NAMED:
                 return
-            mean, std = _read(self.stats)
+            mean, std, known = _read(self.stats)
+            object.__setattr__(self, "file", self.stats)
+            object.__setattr__(self, "file_range", known)
         if mean is None or std is None:
             lacking = [name for name, value in (("mean", mean), ("std", std)) if value is None]
             raise UsageError(f"missing: {' and '.join(lacking)}", remedy=_HOW, step="normalize")
@@ -88,7 +94,9 @@ class Normalize(Step):
         if spec.dtype.kind == "complex":
             raise TconvError("complex values are not normalized", remedy="choose tensors with --only")
         if self.stats is not None:
-            _refuse_unscaled(self.stats, tensor)
+            _refuse_other_range(self.stats, UNIT, tensor)
+        elif self.file_range is not None:
+            _refuse_other_range(self.file, self.file_range, tensor)
         mean, std = self.numbers
         if self.stats is not None and spec.attrs.get("channels") == "BGR":
             mean, std = mean[::-1], std[::-1]
@@ -122,20 +130,26 @@ class Standardize(Elementwise):
         return x
 
 
-def _refuse_unscaled(stats: str, tensor: Tensor) -> None:
+def _refuse_other_range(stats: str, wanted: Range, tensor: Tensor) -> None:
+    """Refuse values that do not lie where those lay that the statistics are of, or on another scale."""
     known = tensor.spec.range
-    if known is not None and known[0] >= 0 and known[1] <= 1:
+    if known is not None and _within(known, wanted) and _within(known, UNIT) == _within(wanted, UNIT):
         return
     if is_normalized(marked_range(tensor)) and known is not None:
         raise TconvError(
             f"its values lie in [{known[0]:g}, {known[1]:g}], says the file: they were normalized before",
-            remedy=f"leave {stats} out, or state --range 0,1 if they lie there",
+            remedy=f"leave {stats} out, or state --range {wanted[0]:g},{wanted[1]:g} if they lie there",
         )
     there = f"these are in [{known[0]:g}, {known[1]:g}]" if known else "the range of these is not known"
+    way = "scale first (--normalize), or say" if _within(wanted, UNIT) else "leave scaling (--normalize) out, or say"
     raise TconvError(
-        f"the statistics of {stats} are for values in [0, 1]; {there}",
-        remedy="scale first (--normalize), or say --range 0,1 if they lie there",
+        f"the statistics of {stats} are for values in [{wanted[0]:g}, {wanted[1]:g}]; {there}",
+        remedy=f"{way} --range {wanted[0]:g},{wanted[1]:g} if they lie there",
     )
+
+
+def _within(inner: Range, outer: Range) -> bool:
+    return outer[0] <= inner[0] and inner[1] <= outer[1]
 
 
 def channel_axis(spec: Spec, count: int) -> int:
@@ -166,12 +180,12 @@ def _numbers(what: str, given: Any) -> tuple[float, ...]:
     return tuple(float(item) for item in items)
 
 
-def _read(stats: str) -> tuple[Any, Any]:
-    """Mean and std as they are written in ``0.5,0.4/0.2,0.2``, or in a file."""
+def _read(stats: str) -> tuple[Any, Any, Range | None]:
+    """Mean and std as they are written in ``0.5,0.4/0.2,0.2``, or in a file, which may say of which range they are."""
     mean, slash, std = stats.partition("/")
     try:
         if slash:
-            return [float(m) for m in mean.split(",")], [float(s) for s in std.split(",")]
+            return [float(m) for m in mean.split(",")], [float(s) for s in std.split(",")], None
     except ValueError:
         pass  # a path has slashes too
     try:
@@ -186,14 +200,24 @@ def _contents(path: Path) -> bytes:
     return read_small(path, "stats file")
 
 
-def _from_json(raw: bytes) -> tuple[Any, Any]:
+def _from_json(raw: bytes) -> tuple[Any, Any, Range | None]:
     try:
         found = json.loads(raw)
     except (ValueError, RecursionError) as problem:
         raise UsageError(f"is no JSON: {problem}") from problem
     if not isinstance(found, dict) or "mean" not in found or "std" not in found:
         raise UsageError("has no mean and std", remedy='a stats file is {"mean": […], "std": […]}')
-    return found["mean"], found["std"]
+    return found["mean"], found["std"], _stated_range(found.get("range"))
+
+
+def _stated_range(given: Any) -> Range | None:
+    if given is None:
+        return None
+    if isinstance(given, list) and len(given) == 2:
+        low, high = _numbers("range", given)
+        if low < high:
+            return low, high
+    raise UsageError(f"its range is {given!r}", remedy='write "range": [0, 1], or leave it out')
 
 
 def _text(numbers: Any) -> str:

@@ -191,3 +191,13 @@ def test_a_range_is_that_of_a_conversion(tconv: Tconv) -> None:
     assert tconv("check", "i.npy", "--range", "0,9007199254740992.0").code == 1
     ran = tconv("i.npy", "--range", "0,9007199254740992.0", "--normalize", "-o", "made.npy", "-f")
     assert ran.err.startswith("i.npy: i: 1 of 1 values lie outside the stated range")
+
+
+def test_several_dtypes_are_asked_whether_a_cast_would_fit(tconv: Tconv) -> None:
+    np.savez("x.npz", large=np.array([70000.0]), huge=np.array([1e39]))
+    ran = tconv("check", "x.npz", "--fits", "half", "--fits", "bf16", "--json")
+    broken = [(one["tensor"], one["wanted"]) for one in json.loads(ran.out)["broken"]]
+    assert (ran.code, broken) == (1, [("large", "float16"), ("huge", "float16"), ("huge", "bfloat16")])
+    ran = tconv("check", "x.npz", "--range", "0,1", "--range", "0,2")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--range is given twice" in ran.err

@@ -61,6 +61,7 @@ def test_the_json_is_as_the_help_says(tconv: Tconv) -> None:
         "std": [0.5, 0.2, 0.5],
         "min": [0, 0.2, 0],
         "max": [1, 0.6, 1],
+        "range": [0, 1],
         "count": 2,
         "channels": "RGB",
         "files": 1,
@@ -166,3 +167,40 @@ def test_an_input_is_never_replaced_by_its_own_statistics(tconv: Tconv) -> None:
     assert tconv("stats", "d", "-o", "d/s.json").code == 1
     assert tconv("stats", "d", "-o", "nowhere/s.json").code == 0
     assert Path("nowhere/s.json").is_file()
+
+
+# ------------------------------------------------------------------------------ a file is for values of its own range
+def test_statistics_of_scaled_values_are_refused_on_others(tconv: Tconv) -> None:
+    assert tconv("stats", "d", "-o", "s.json").code == 0
+    for argv in (("--stats", "s.json"), ("--step", "normalize('s.json')")):
+        ran = tconv("d", *argv, "-o", "x.npz")
+        assert (ran.code, ran.out) == (1, "")
+        assert "the statistics of s.json are for values in [0, 1]; these are in [0, 255]" in ran.err
+        assert "--normalize" in ran.err
+    np.save("f.npy", np.ones((2, 2, 3), np.float32))
+    assert "the range of these is not known" in tconv("f.npy", "--stats", "s.json", "-o", "x.npz").err
+    assert not Path("x.npz").exists()
+    assert tconv("d", "--normalize", "--stats", "s.json", "-o", "x.npz").code == 0
+
+
+def test_statistics_of_raw_values_are_refused_on_scaled_ones(tconv: Tconv) -> None:
+    assert tconv("stats", "d", "--raw", "-o", "s.json").code == 0
+    ran = tconv("d", "--normalize", "--stats", "s.json", "-o", "x.npz")
+    assert (ran.code, ran.out) == (1, "")
+    assert "the statistics of s.json are for values in [0, 255]; these are in [0, 1]" in ran.err
+    assert tconv("d", "--stats", "s.json", "-o", "x.npz").code == 0
+    # (0 - 127.5) / 127.5 in the red channel
+    assert np.load("x.npz")["a.png"][0, 0, 0] == -1
+
+
+def test_statistics_after_a_scale_among_the_steps_are_of_scaled_values(tconv: Tconv) -> None:
+    assert tconv("stats", "d", "--step", "scale | clamp(0, 1)", "-o", "s.json").code == 0
+    assert json.loads(Path("s.json").read_text())["range"] == [0, 1]
+
+
+def test_statistics_of_floats_of_any_range_are_taken_as_they_are(tconv: Tconv) -> None:
+    np.save("f.npy", np.array([-2, 6], np.float32))
+    assert tconv("stats", "f.npy", "--raw", "-o", "s.json").code == 0
+    assert json.loads(Path("s.json").read_text())["range"] is None
+    assert tconv("f.npy", "--stats", "s.json", "-o", "x.npy").code == 0
+    assert np.load("x.npy").tolist() == [-1, 1]

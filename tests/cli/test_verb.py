@@ -63,3 +63,13 @@ def test_the_help_is_in_groups_without_types(capsys: pytest.CaptureFixture[str])
         "  --count COUNT  Typer's.",
         "  --on           A flag.",
     ]
+
+
+def test_an_option_of_one_value_is_not_given_twice() -> None:
+    for argv in (("-n", "1", "--times", "1"), ("--text=a", "--text", "b"), ("-n1", "-n2")):
+        with pytest.raises(UsageError, match=r"^--(times|text) is given twice; it takes one value") as refused:
+            run("a", *argv)
+        assert refused.value.exit_code == 2
+    with pytest.raises(UsageError, match=r"^--count is given 3 times"):
+        run("a", "--count", "1", "--count", "2", "--count", "3")
+    assert run("a", "a", "--on", "--on", "--text", "--text") == (["a", "a"], "--text", None, 1, True, None)

@@ -197,6 +197,9 @@ def test_a_stats_file_stands_for_its_numbers(tmp_path: Path) -> None:
         ('{"mean": [true], "std": 1}', "no number"),
         ('{"mean": NaN, "std": 1}', "no number"),
         ('{"mean": 0, "std": 0}', "std is 0"),
+        ('{"mean": 0, "std": 1, "range": [1, 0]}', r"its range is \[1, 0\]"),
+        ('{"mean": 0, "std": 1, "range": "x"}', "its range is 'x'"),
+        ('{"mean": 0, "std": 1, "range": ["a", 1]}', "'a', which is no number"),
         (" " * (1 << 20) + "{}", "larger than"),
     ],
 )
