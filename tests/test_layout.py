@@ -84,7 +84,7 @@ def test_imports_flow_one_way() -> None:
 
 
 # What runs a framework because that is its subject. Nothing imports it but by name, when a user asks for it.
-FRAMEWORKS = {"models/tflite.py": {"tensorflow"}}
+FRAMEWORKS = {"models/tflite.py": {"tensorflow"}, "models/pt2e.py": {"torch"}}
 
 
 def test_no_framework_is_imported_anywhere_else() -> None:
