@@ -58,10 +58,14 @@ class Staging:
         return self._roots[root].path / target.relative_to(root)
 
     def publish(self, targets: Sequence[tuple[Path, Path]]) -> None:
-        """Rename what was staged for each (root, target) to where it belongs, replacing what is there at once."""
+        """Rename what was staged for each (root, target) to where it belongs, replacing what is there at once: who may
+        read that may read what comes in its place, and nobody else.
+        """
         for root, target in targets:
             target.parent.mkdir(parents=True, exist_ok=True)
-            self.path(root, target).replace(target)
+            staged = self.path(root, target)
+            _like(target, staged)
+            staged.replace(target)
         for folder in {target.parent for _, target in targets}:
             _sync(folder)
 
@@ -155,6 +159,14 @@ class _Kept(_Folder):
         if not self._resume:
             for left in self.path.iterdir():
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+
+
+def _like(target: Path, staged: Path) -> None:
+    """Give ``staged`` the mode of the file that it is about to replace, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = target.stat().st_mode & 0o777
+        if staged.stat().st_mode & 0o777 != mode:  # a file system without modes refuses to be told one
+            staged.chmod(mode)
 
 
 def _sweep(folder: Path) -> None:
