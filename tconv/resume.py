@@ -44,6 +44,10 @@ _SAYS = {
 }
 
 
+class AnotherRun(TconvError):  # noqa: N818  # it says what was found, and is no failure of the run that left it
+    """What an interrupted run has left is of no use to this one."""
+
+
 def is_begun(folder: Path) -> bool:
     """Whether there is anything to resume in that staging folder."""
     return (folder / STATE).exists()
@@ -119,7 +123,7 @@ class Ledger:
             return {}
         changed = [_SAYS[key] for key in self._run if then[key] != self._run[key]]
         if changed:
-            raise TconvError(
+            raise AnotherRun(
                 f"cannot go on with the run that was interrupted: {' and '.join(changed)} changed since",
                 remedy="without --resume it starts afresh",
                 file=self._folder,

@@ -123,6 +123,7 @@ def test_another_run_is_refused_and_what_is_done_stays(
     assert (ran.code, ran.out) == (1, "")
     assert f"cannot go on with the run that was interrupted: {what}" in ran.err
     assert "without --resume it starts afresh" in ran.err
+    assert "--resume goes on from there" not in ran.err
     assert not Path("out").exists()
     assert tconv("m", "--half", "-o", "out/", "--resume").code == 0
     assert opened == NAMES[2:]
