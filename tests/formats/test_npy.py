@@ -341,7 +341,7 @@ def test_a_file_that_shrinks_after_its_header_was_read(tmp_path: Path, order: An
     np.save(path, np.ones((50, 20), order=order))
     (tensor,) = read(path, "x", ReadOptions()).tensors
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(TconvError, match=r"truncated: expected 8,128 bytes, found 8,119"):
+    with pytest.raises(TconvError, match="changed while it was read"):
         tensor.source.read(0, 1000)
 
 
