@@ -205,7 +205,7 @@ def test_a_part_of_a_large_fortran_array_takes_little_memory(tmp_path: Path) -> 
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (got == np.arange(4_000_123, 4_010_456)).all()
-    assert peak < 1_000_000
+    assert peak < 10_000_000  # a window or two of the 32 MB
 
 
 def array_of(*items: object) -> np.ndarray[Any, np.dtype[Any]]:
