@@ -21,7 +21,6 @@ from tconv.runner import Runner
 from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
-from tconv.stamps import refuse_changed
 
 if TYPE_CHECKING:
     from tconv.account import Account, RangeKey
@@ -83,7 +82,6 @@ def _attempt(
             ledgers = _ledgers(planned, staging, resumable, note)
             check_space(_missing(planned, ledgers))
             outcome = _fill(planned, staging, ledgers, progress)
-        refuse_changed(planned.stamps)
         shared = any(t.batched or len(t.inputs) > 1 for t in (planned.files[n].target for n in outcome.unfinished))
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)

@@ -33,7 +33,7 @@ LAYERS = [
     ["blocks", "outcome"],
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
-    ["targets", "clearance", "request", "labels", "stamps"],
+    ["targets", "clearance", "request", "labels"],
     ["label_matching"],
     ["batches", "scan", "settings", "sharding", "labelling", "tying"],
     ["measure"],

@@ -18,7 +18,6 @@ from tconv.errors import TconvError, UsageError, printable
 if TYPE_CHECKING:
     from tconv.cli.console import Console
     from tconv.inputs import Input
-    from tconv.stamps import Stamps
     from tconv.tensor import Stream
 
 TROUBLE = 2  # the exit code of check and diff where they cannot tell: 1 is an answer
@@ -37,11 +36,10 @@ Debug = Annotated[bool, typer.Option("--debug", help="A traceback with errors.",
 
 
 class Opened(NamedTuple):
-    """A file and what is in it. ``stamps``: what it was before, and its shards."""
+    """A file and what is in it."""
 
     input: Input
     stream: Stream
-    stamps: Stamps
 
 
 def read(
@@ -54,15 +52,13 @@ def read(
     file is left.
     """
     from tconv.inputs import find
-    from tconv.stamps import stamps
 
     found = find(words, every=True)
     opened: list[Opened] = []
     problems = list(found.failures)
     for one in found.inputs:
         try:
-            before = stamps([one])
-            opened.append(Opened(one, _stream(one), before))
+            opened.append(Opened(one, _stream(one)))
         except TconvError as problem:
             problems.append(problem.at(file=one.path))
     for text in found.notes:
@@ -79,14 +75,6 @@ def _stream(one: Input) -> Stream:
         return registry.reader(one.format)(one.path, one.name, ReadOptions(channels="keep", frames="all"))
     except OSError as problem:
         raise TconvError(f"cannot be read: {problem.strerror or problem}") from problem
-
-
-def refuse_changed(opened: Sequence[Opened]) -> None:
-    """Raise ``TconvError`` if one of the files is not any more what was opened: an answer would be of two of them."""
-    from tconv import stamps
-
-    for one in opened:
-        stamps.refuse_changed(one.stamps)
 
 
 def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str], terminal: Console) -> list[Opened]:
