@@ -56,8 +56,7 @@ class Companion:
 def divide(stream: Stream, form: Format, limit: int | None) -> dict[str, Stream]:
     """The stream of each shard by its file name: as they were read, or packed anew into shards of ``limit`` bytes.
 
-    A tensor that has no bytes of its own goes where those are that it has; an alias of one in another shard is written
-    whole in its own. Raises ``TconvError`` for data.
+    A tensor that has no bytes of its own goes where those are that it has. Raises ``TconvError`` for data.
     """
     if stream.extra.kind == "data":
         raise TconvError("shards are for the weights of a model, and this holds data", remedy="write one file with -o")
@@ -67,7 +66,7 @@ def divide(stream: Stream, form: Format, limit: int | None) -> dict[str, Stream]
         if not all(Path(name).suffix in form.suffixes for name in shards):
             shards = _numbered(list(shards.values()), form)
     else:
-        shards = _numbered(pack(own, limit), form)
+        shards = _numbered(pack(_bundles(own, form), limit), form)
     shards = {name: [*tensors, *_tied_to(tensors, stream)] for name, tensors in shards.items()}
     extra = replace(stream.extra, tree=None)
     return {name: replace(stream, tensors=_standing(tensors), extra=extra) for name, tensors in shards.items()}
@@ -89,24 +88,34 @@ def _tied_to(tensors: Sequence[Tensor], stream: Stream) -> list[Tensor]:
     return [tensor for tensor in stream.tensors if is_tied(tensor.spec) and tensor.spec.alias_of in names]
 
 
-def pack(tensors: Sequence[Tensor], limit: int) -> list[list[Tensor]]:
+def _bundles(tensors: Sequence[Tensor], form: Format) -> list[list[Tensor]]:
+    """Each tensor that has bytes in a file of that format, and after it those that are in there with it."""
+    holders = registry.writer(form).holders([tensor.spec for tensor in tensors])
+    bundles = {i: [tensors[i]] for i, holder in enumerate(holders) if holder == i}
+    for i, holder in enumerate(holders):
+        if holder != i:
+            bundles[holder].append(tensors[i])
+    return list(bundles.values())
+
+
+def pack(bundles: Sequence[list[Tensor]], limit: int) -> list[list[Tensor]]:
     """Tensors in order, a new shard where the next one would make it larger than ``limit`` bytes; a tensor that is
-    larger has a shard of its own.
+    larger has a shard of its own. Of each bundle the first has the bytes of all.
 
     Source: ``split_state_dict_into_shards_factory`` of huggingface_hub.
     """
     shards: list[list[Tensor]] = []
     current: list[Tensor] = []
     size = 0
-    for tensor in tensors:
-        nbytes = tensor.spec.nbytes
+    for bundle in bundles:
+        nbytes = bundle[0].spec.nbytes
         if nbytes > limit:
-            shards.append([tensor])
+            shards.append(bundle)
             continue
         if size + nbytes > limit:
             shards.append(current)
             current, size = [], 0
-        current.append(tensor)
+        current += bundle
         size += nbytes
     return [*shards, current] if current else shards
 
@@ -139,7 +148,8 @@ def companions(target: Target, shards: Mapping[str, Stream], *, whole: bool) -> 
         found = [*(one for one in found if one.path != place), Companion(place, target, config)]
     stem, suffix = SHARD_NAMES[target.format.name]
     if set(shards) != {f"{stem}{suffix}"}:
-        found.append(Companion(target.path / _index_name(target, shards), target, index(shards, whole=whole)))
+        content = index(shards, target.format, whole=whole)
+        found.append(Companion(target.path / _index_name(target, shards), target, content))
     return found
 
 
@@ -168,12 +178,12 @@ def _index_name(target: Target, shards: Mapping[str, Stream]) -> str:
     return one.path.name if kept and one.format.name == "index" else f"{stem}{suffix}.index.json"
 
 
-def index(shards: Mapping[str, Stream], *, whole: bool) -> bytes:
+def index(shards: Mapping[str, Stream], form: Format, *, whole: bool) -> bytes:
     """The index of these shards as transformers write it, with what the old one said besides; names that are tied to
     a tensor are not in it.
     """
-    specs = {
-        tensor.spec.name: (shard, tensor.spec)
+    places = {
+        tensor.spec.name: shard
         for shard, stream in shards.items()
         for tensor in stream.tensors
         if not is_tied(tensor.spec)
@@ -181,6 +191,7 @@ def index(shards: Mapping[str, Stream], *, whole: bool) -> bytes:
     metadata: dict[str, Any] = dict(next(iter(shards.values())).extra.index)
     for key in () if whole else OF_THE_SHARDS:
         metadata.pop(key, None)
-    metadata["total_size"] = sum(spec.nbytes for _, spec in specs.values())
-    found = {"metadata": metadata, "weight_map": {name: shard for name, (shard, _) in specs.items()}}
+    bundles = [bundle for stream in shards.values() for bundle in _bundles(stream.tensors, form)]
+    metadata["total_size"] = sum(bundle[0].spec.nbytes for bundle in bundles if not is_tied(bundle[0].spec))
+    found = {"metadata": metadata, "weight_map": places}
     return (json.dumps(found, indent=2, sort_keys=True) + "\n").encode()

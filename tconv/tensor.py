@@ -308,6 +308,11 @@ class Writer(ABC):
         """What config.json says beside weights of these specs, ``old`` being what it said; None if that stays."""
         return None
 
+    @classmethod
+    def holders(cls, specs: Sequence[Spec]) -> list[int]:
+        """For each tensor the one in whose bytes its own are if they are in one file: mostly itself."""
+        return list(range(len(specs)))
+
     @property
     def rereading(self) -> ReadOptions:
         """How the file is to be read so that what was written comes back."""

@@ -150,9 +150,23 @@ def test_tied_tensors_are_whole_in_each_of_their_shards(tconv: Tconv, tmp_path: 
     tied = torch.arange(25.0)
     state = {"embed": tied, "head": tied, "part": tied[:5], "head2": tied}
     torch.save(state, tmp_path / "x.pt")
-    for form in ("safetensors", "pt"):
-        assert tconv("x.pt", "--shard-size", "120B", "--format", form, "-o", f"{form}/").code == 0
-        same(as_transformers_load(tmp_path / form), state)
+    assert tconv("x.pt", "--shard-size", "120B", "--format", "safetensors", "-o", "s/").code == 0
+    same(as_transformers_load(tmp_path / "s"), state)
+
+
+def test_in_checkpoints_what_shares_bytes_goes_into_one_shard(tconv: Tconv, tmp_path: Path) -> None:
+    tied, other = torch.arange(25.0), torch.ones(20)
+    state = {"part": tied[:5], "embed": tied, "other": other, "head": tied}
+    torch.save(state, tmp_path / "x.pt")
+    ran = tconv("x.pt", "--shard-size", "120B", "--format", "pt", "-o", "pt/", "--tie")
+    assert ran.err == "--tie is idle: a PyTorch checkpoint holds tied weights once anyway\n"
+    first = torch.load(tmp_path / "pt" / "pytorch_model-00001-of-00002.bin")
+    assert sorted(first) == ["embed", "head", "part"]
+    assert len({t.untyped_storage().data_ptr() for t in first.values()}) == 1
+    index = json.loads((tmp_path / "pt" / "pytorch_model.bin.index.json").read_text())
+    assert index["metadata"]["total_size"] == 100 + 80  # as huggingface_hub counts: each storage once
+    assert sorted(index["weight_map"]) == ["embed", "head", "other", "part"]
+    same(as_transformers_load(tmp_path / "pt"), state)
 
 
 def test_left_out_tensors_are_in_no_index(tconv: Tconv, tmp_path: Path) -> None:

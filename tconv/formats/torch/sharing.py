@@ -84,6 +84,35 @@ def share(specs: Sequence[Spec]) -> list[View]:
     return views
 
 
+def parted(specs: Sequence[Spec], views: Sequence[View]) -> list[str]:
+    """The names of the tensors that shared bytes when they were read and now each have their own, as none of them
+    covers the others. Those that only lay side by side in one storage lose nothing.
+    """
+    own: dict[_Shared, list[tuple[_Place, str]]] = {}
+    for i, spec in enumerate(specs):
+        place = _place(spec)
+        if place and views[i].base == i and 0 not in place.shape:
+            own.setdefault((place.storage, place.chain, spec.dtype), []).append((place, spec.name))
+    return [name for places in own.values() for name in _overlapping(places)]
+
+
+def _overlapping(places: Sequence[tuple[_Place, str]]) -> list[str]:
+    """The names of those that lie so close together that they cannot but share elements."""
+    runs: list[list[tuple[_Place, str]]] = []
+    end = 0
+    for place, name in sorted(places, key=lambda one: one[0].offset):
+        if not runs or place.offset >= end:
+            runs.append([])
+        runs[-1].append((place, name))
+        end = max(end, _last(place) + 1)
+    return [name for run in runs if len(run) > 1 and _is_crowded([p for p, _ in run]) for _, name in run]
+
+
+def _is_crowded(run: Sequence[_Place]) -> bool:
+    span = max(map(_last, run)) + 1 - run[0].offset
+    return sum(math.prod(place.shape) for place in run) > span
+
+
 def _bases(specs: Sequence[Spec]) -> list[int]:
     """For each tensor the one that it is an alias of, or itself."""
     found: dict[Any, int] = {}
@@ -121,5 +150,9 @@ def _place(spec: Spec) -> _Place | None:
 
 
 def _within(part: _Place, whole: _Place) -> bool:
-    last = part.offset + sum((n - 1) * s for n, s in zip(part.shape, part.stride, strict=True))
-    return 0 not in part.shape and whole.offset <= part.offset and last < whole.offset + math.prod(whole.shape)
+    return 0 not in part.shape and whole.offset <= part.offset and _last(part) < whole.offset + math.prod(whole.shape)
+
+
+def _last(place: _Place) -> int:
+    """Where the element lies that is furthest from the beginning of the storage."""
+    return place.offset + sum((n - 1) * s for n, s in zip(place.shape, place.stride, strict=True))

@@ -14,7 +14,7 @@ from tconv.formats.mark import FRAMEWORK
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.torch.objects import STORAGE_DTYPES, TORCH_DTYPES, UNTYPED, Named
 from tconv.formats.torch.pickler import Call, Identity, Pickler
-from tconv.formats.torch.sharing import View, share
+from tconv.formats.torch.sharing import View, parted, share
 from tconv.formats.torch.tree import fit, with_texts
 from tconv.formats.zip import directory, place
 from tconv.tensor import Extra, Spec
@@ -55,7 +55,14 @@ class TorchWriter(PositionalWriter):
             *(f"metadata {key!r}" for key in extra.metadata if key != FRAMEWORK),
             *(f"requires_grad of {s.name}" for s in specs if s.attrs.get("requires_grad") and not _requires_grad(s)),
         )
+        lost = parted(specs, self._views)
+        if lost:
+            self.notes = (f"shared bytes that none of them has all of, and are written whole: {', '.join(lost)}",)
         self._plan()
+
+    @classmethod
+    def holders(cls, specs: Sequence[Spec]) -> list[int]:
+        return [view.base for view in share(specs)]
 
     def _plan(self) -> None:
         sizes = [(_FOLDER + name, len(data)) for name, data in self._small.items()]

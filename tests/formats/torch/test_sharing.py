@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from tconv.dtypes import DTYPES
-from tconv.formats.torch.sharing import View, share
-from tconv.tensor import Spec
+from tconv.formats.torch.sharing import View, parted, share
+from tconv.formats.torch.writer import TorchWriter
+from tconv.tensor import Extra, Spec
 from tests.formats.torch.made import read_pt, saved
 
 HALF = DTYPES["float16"]
@@ -101,3 +102,30 @@ def test_views_of_the_same_bytes_as_other_numbers_part(tmp_path: Path) -> None:
 def test_empty_tensors_and_scalars() -> None:
     specs = [Spec("e", HALF, (0, 3)), Spec("s", HALF, ())]
     assert share(specs) == [View(0, 0, (3, 1)), View(1, 0, ())]
+
+
+B = torch.arange(100.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ({"a": B.view(10, 10).t(), "b": B[:50]}, ["a", "b"]),
+        ({"a": B[:60], "b": B[40:]}, ["a", "b"]),
+        ({"a": B[:10], "b": B[5:15], "c": B[90:]}, ["a", "b"]),
+        ({"a": B[:60], "b": B[40:], "c": B}, []),
+        ({"q": B[:50], "k": B[50:]}, []),
+        ({"left": B.view(10, 10)[:, :5], "right": B.view(10, 10)[:, 5:]}, []),
+        ({"a": B[:60], "b": B[:60]}, []),
+        ({"a": B[:0], "b": B[:1].expand(9)}, []),
+    ],
+)
+def test_bytes_that_are_shared_no_longer_are_told(
+    tmp_path: Path, value: dict[str, torch.Tensor], names: list[str]
+) -> None:
+    tensors = read_pt(saved(tmp_path / "x.pt", value)).tensors
+    specs = [t.spec for t in tensors]
+    assert parted(specs, share(specs)) == names
+    notes = TorchWriter(specs, Extra("weights")).notes
+    told = f"shared bytes that none of them has all of, and are written whole: {', '.join(names)}"
+    assert notes == ((told,) if names else ())
