@@ -109,6 +109,9 @@ def _attempt(
         existing = clearance.check([(f.path, f.target.inputs) for f in whole])
         raise_all([] if request.force else existing)
         staging.publish(published)
+        for old in planned.superseded:
+            if any(old.target == file.target for file in done):
+                old.remove()
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
 
 

@@ -20,6 +20,7 @@ from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
 from tconv.sharding import Companion
+from tconv.superseded import Superseded, superseded
 from tconv.targets import Target
 from tconv.tensor import Scan, Step, Stream
 
@@ -29,7 +30,8 @@ SKIP_REMEDY = "--on-bad skip leaves bad files out"
 @dataclass(frozen=True)
 class Plan:
     """What a job will do. ``skipped``: inputs that are of no use and left out, as asked. ``in_the_way``: what exists
-    already where outputs go, and is not to be replaced.
+    already where outputs go, and is not to be replaced. ``superseded``: checkpoints that the
+    new ones take the place of.
     """
 
     request: Request
@@ -39,6 +41,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     skipped: tuple[TconvError, ...] = ()
     in_the_way: tuple[TconvError, ...] = ()
+    superseded: tuple[Superseded, ...] = ()
 
     @property
     def size(self) -> int:
@@ -181,12 +184,14 @@ def _drafted(
     existing = clearance.check(places)
     earlier = batches.from_earlier(f.target for f in files)
     existing += earlier
+    old = superseded((f.target for f in files), [f.path for f in outputs], [p for f in files for p in f.sources()])
+    existing += [one.refusal() for one in old if not one.replaced]
     if request.report:
         read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
         read += [request.labels] if isinstance(request.labels, Path) else []
         existing += clearance.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *heard, *(n for f in files for n in (*f.stream.notes, *told(f)))]
-    notes += map(str, earlier) if request.force else ()
+    notes += [*map(str, earlier), *(one.note() for one in old)] if request.force else ()
     kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
     ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
     if request.skip or kept or any(step.name == "match" for step in ruled):
@@ -195,7 +200,8 @@ def _drafted(
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)
     in_the_way = () if request.force else tuple(existing)
-    return Plan(request, tuple(steps), tuple(files), companions, tuple(dict.fromkeys(notes)), skipped, in_the_way)
+    told_once = tuple(dict.fromkeys(notes))
+    return Plan(request, tuple(steps), tuple(files), companions, told_once, skipped, in_the_way, tuple(old))
 
 
 def _companions(request: Request, files: Sequence[Planned]) -> tuple[Companion, ...]:

@@ -35,7 +35,7 @@ LAYERS = [
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "clearance", "request", "labels"],
     ["label_matching"],
-    ["batches", "scan", "settings", "sharding", "labelling", "tying"],
+    ["batches", "scan", "settings", "sharding", "labelling", "superseded", "tying"],
     ["measure"],
     ["intake", "walk"],
     ["recipes", "spelling", "fold", "pictures"],

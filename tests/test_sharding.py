@@ -218,6 +218,74 @@ def test_in_place(tconv: Tconv, tmp_path: Path) -> None:
     same(as_transformers_load(folder), ALL, half=True)
 
 
+NEW = {"n1": torch.full((8,), 2.0), "n2": torch.full((8,), 2.0)}
+
+
+@pytest.mark.parametrize("before", ["single", "shards", "more shards", "single bin", "bin shards"])
+@pytest.mark.parametrize("form", ["safetensors", "pt"])
+@pytest.mark.parametrize("size", ["40", "1GB"])
+def test_no_weights_of_an_earlier_checkpoint_stay_in_use(
+    before: str, form: str, size: str, tconv: Tconv, tmp_path: Path
+) -> None:
+    """transformers look for model.safetensors, then for its index, then for pytorch_model.bin and its index."""
+    save_file(NEW, tmp_path / "new.safetensors", {"format": "pt"})
+    out, old = tmp_path / "out", {"old": torch.ones(2)}
+    if before == "single":
+        out.mkdir()
+        save_file(old, out / "model.safetensors")
+    elif before == "single bin":
+        out.mkdir()
+        torch.save(old, out / "pytorch_model.bin")
+    elif before == "more shards":
+        save_file({f"o{n}": torch.ones(8) for n in range(4)}, tmp_path / "old.safetensors")
+        assert tconv("old.safetensors", "-o", "out/", "--shard-size", "40").code == 0
+    else:
+        (bin_folder if "bin" in before else safetensors_folder)(out)
+    there = files(out)
+    argv = ("new.safetensors", "-o", "out/", "--shard-size", size, "--format", form)
+    shadowed = {"pytorch_model.bin"} if (before, form) == ("single bin", "safetensors") else set[str]()
+    if not shadowed:
+        assert tconv(*argv).code == 1
+        assert files(out) == there
+    ran = tconv(*argv, "-f")
+    assert (ran.code, ran.out) == (0, "out/\n")
+    left = {p.name for p in out.iterdir() if p.name.startswith(("model", "pytorch_model"))} - {"model.gguf"}
+    stem, suffix = ("pytorch_model", ".bin") if form == "pt" else ("model", ".safetensors")
+    if size == "40":
+        shards = {f"{stem}-0000{n}-of-00002{suffix}" for n in (1, 2)}
+        assert left == {f"{stem}{suffix}.index.json"} | shards | shadowed
+        same(as_transformers_load(out), NEW)
+    else:
+        assert left == {f"{stem}{suffix}"} | shadowed
+        path = out / f"{stem}{suffix}"
+        same(torch.load(path, weights_only=True) if form == "pt" else load_file(path), NEW)
+
+
+def test_what_is_removed_is_told(tconv: Tconv, tmp_path: Path) -> None:
+    safetensors_folder(tmp_path / "out")
+    save_file(NEW, tmp_path / "new.safetensors")
+    argv = ("new.safetensors", "-o", "out/", "--shard-size", "1GB")
+    assert tconv(*argv).err == (
+        f"tconv: {tmp_path}/out/{INDEX}: is of another checkpoint, which would be taken for the new one; "
+        "--force removes it once the new one is in place, or give another folder\n"
+    )
+    assert (
+        f"{tmp_path}/out/{INDEX}: is of the checkpoint before: it and 2 shards that it names will be removed once the "
+        "new one is in place\n"
+    ) in tconv(*argv, "-f").err
+
+
+def test_what_is_read_is_never_removed(tconv: Tconv, tmp_path: Path) -> None:
+    folder = safetensors_folder(tmp_path / "m")
+    before = files(folder)
+    ran = tconv("m", "--half", "-o", "m/", "--shard-size", "1GB", "-f")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"m/{INDEX}: is what is read, and would be taken for the new checkpoint beside it" in ran.err
+    assert files(folder) == before
+    assert tconv("m", "--half", "-o", "m/", "--only", "model.1.*", "-f").code == 0
+    assert files(folder) == before
+
+
 def test_what_goes_wrong_in_one_shard_leaves_none(tconv: Tconv, tmp_path: Path) -> None:
     folder = safetensors_folder(tmp_path / "m")
     save_file(SECOND | {"model.1.w": torch.full((4, 4), 1e6)}, folder / "model-00002-of-00002.safetensors")

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
-from io import RawIOBase
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tconv.errors import TconvError
+
+
+class Open(Protocol):
+    """A file that is open."""
+
+    def fileno(self) -> int: ...
 
 
 class Stamp(NamedTuple):
@@ -18,13 +23,13 @@ class Stamp(NamedTuple):
     modified: int
 
 
-def stamp(file: RawIOBase) -> Stamp:
+def stamp(file: Open) -> Stamp:
     """That of an open file, now."""
     found = os.fstat(file.fileno())
     return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-def refuse_changed(file: RawIOBase, seen: Stamp | None) -> None:
+def refuse_changed(file: Open, seen: Stamp | None) -> None:
     """Raise ``TconvError`` if it is not as it was when ``seen`` was taken; what was never looked at is."""
     if seen is not None and stamp(file) != seen:
         raise TconvError("changed while it was read", remedy="run it again when nobody writes to it")

@@ -1,11 +1,12 @@
-"""Images and labels in files that tconv wrote, mapped into memory: what the loaders of all frameworks are made of."""
+"""Images and labels in files that tconv wrote, read row by row: what the loaders of all frameworks are made of."""
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -19,7 +20,9 @@ from tconv.dtypes import DType, dtype
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.formats.npz import StoredSource
 from tconv.formats.raw import RawSource
+from tconv.formats.stamp import Stamp
 from tconv.inputs import Input, find
+from tconv.loaders.files import Files
 from tconv.selection import first_few
 from tconv.suggest import did_you_mean
 from tconv.tensor import ReadOptions, Tensor
@@ -37,12 +40,13 @@ _REWRITE = "write it with tconv, as .npy, .npz or .safetensors"
 
 @dataclass(frozen=True)
 class Place:
-    """Where an array lies in a file, in C order and native byte order, as it may be mapped."""
+    """Where an array lies in a file, in C order and native byte order; ``seen``: which state of the file that is."""
 
     path: Path
     offset: int
     dtype: DType
     shape: tuple[int, ...]
+    seen: Stamp | None
 
 
 @dataclass(frozen=True)
@@ -76,13 +80,14 @@ class Block:
 class Rows:
     """The samples of all files in order: images of ``dtype``, and labels if there are any.
 
-    Only headers, and labels, are read before a sample is asked for. Files are mapped when they are first needed, and by
-    each process for itself: a pickled copy holds no map. What is given out is a copy, the caller's own.
+    Only headers, and labels, are read before a sample is asked for. Files are opened when they are first needed, and
+    by each process for itself: a pickled copy holds none. They are read and not mapped, since a map of a file that
+    shrinks kills the process; one that changes is refused. What is given out is the caller's own.
     """
 
     blocks: tuple[Block, ...]
     dtype: DType
-    _maps: dict[Path, Array] = field(default_factory=dict, repr=False)
+    _files: Files = field(default_factory=Files, repr=False)
 
     def __post_init__(self) -> None:
         self._starts = [0, *accumulate(block.count for block in self.blocks)]
@@ -91,7 +96,7 @@ class Rows:
         self.shape = shapes.pop() if len(shapes) == 1 else None  # of every sample, None if they differ
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_maps": {}}
+        return {**self.__dict__, "_files": Files()}
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -102,7 +107,10 @@ class Rows:
 
     def image(self, index: int) -> Array:
         """The image of one sample, in memory of its own."""
-        return self._cast(self._stored(index).copy())
+        place = self._place(index)
+        out = np.empty(place.shape, native(place.dtype))
+        self._read(place, out)
+        return self._cast(out)
 
     def label(self, index: int) -> Array | None:
         """Of one sample, a view; None if there are no labels."""
@@ -111,19 +119,22 @@ class Rows:
 
     def images(self, indices: Sequence[int]) -> Array:
         """Those of several samples, stacked. Raises ``TconvError`` for unequal shapes, naming two samples."""
-        rows = [self._stored(index) for index in indices]
-        for index, row in zip(indices, rows, strict=True):
-            if row.shape != rows[0].shape:
+        places = [self._place(index) for index in indices]
+        for index, place in zip(indices, places, strict=True):
+            if place.shape != places[0].shape:
                 raise TconvError(
-                    f"a batch holds equals only, but {self.name(indices[0])} is {rows[0].shape} and {self.name(index)} "
-                    f"is {row.shape}",
+                    f"a batch holds equals only, but {self.name(indices[0])} is {places[0].shape} and "
+                    f"{self.name(index)} is {place.shape}",
                     remedy="convert them to one size (resize), or take batches of 1",
                 )
-        if len({row.dtype for row in rows}) > 1:  # files may differ
-            rows = [self._cast(row) for row in rows]
-        out = _aligned((len(rows), *rows[0].shape), rows[0].dtype)
-        for n, row in enumerate(rows):
-            out[n] = row
+        if len({place.dtype for place in places}) > 1:  # files may differ
+            out = _aligned((len(places), *places[0].shape), native(self.dtype))
+            for n, index in enumerate(indices):
+                out[n] = self.image(index)
+            return out
+        out = _aligned((len(places), *places[0].shape), native(places[0].dtype))
+        for n, place in enumerate(places):
+            self._read(place, out[n, ...])
         return self._cast(out)
 
     def labels(self, indices: Sequence[int]) -> Array:
@@ -137,20 +148,18 @@ class Rows:
         n = bisect_right(self._starts, at) - 1
         return self.blocks[n], at - self._starts[n]
 
-    def _stored(self, index: int) -> Array:
+    def _place(self, index: int) -> Place:
+        """Where one sample lies."""
         block, row = self._find(index)
-        if block.stacked:
-            return self._mapped(block.places[0])[row, ...]
-        return self._mapped(block.places[row])
+        if not block.stacked:
+            return block.places[row]
+        whole = block.places[0]
+        shape = whole.shape[1:]
+        return replace(whole, shape=shape, offset=whole.offset + row * whole.dtype.nbytes(math.prod(shape)))
 
-    def _mapped(self, place: Place) -> Array:
-        if place.path not in self._maps:
-            self._maps[place.path] = np.memmap(place.path, np.uint8, mode="r").view(np.ndarray)
-        count = place.dtype.nbytes(int(np.prod(place.shape, dtype=object)))
-        part = self._maps[place.path][place.offset : place.offset + count]
-        if part.size < count:
-            raise TconvError("the file has become shorter since it was opened", file=place.path)
-        return part.view(native(place.dtype)).reshape(place.shape)
+    def _read(self, place: Place, out: Array) -> None:
+        """All elements there into ``out``."""
+        self._files.read(place.path, place.seen, place.offset, out)
 
     def _cast(self, x: Array) -> Array:
         stored = dtype_named(x.dtype)
@@ -259,7 +268,7 @@ def _place(tensor: Tensor) -> Place:
             remedy=_REWRITE,
             tensor=tensor.spec.name,
         )
-    return Place(raw.path.resolve(), raw.offset, raw.dtype, raw.shape)
+    return Place(raw.path.resolve(), raw.offset, raw.dtype, raw.shape, raw.seen)
 
 
 def _labels(tensor: Tensor) -> Array:

@@ -22,7 +22,7 @@ Sample: TypeAlias = Any
 
 
 class Dataset(data.Dataset[Sample]):
-    """Images and labels by index, out of mapped files: a training loop converts nothing.
+    """Images and labels by index, out of files that stay open: a training loop converts nothing.
 
     ``src``: an .npy, .npz or .safetensors file, a folder or a glob of such, or several; their samples follow each other
     in natural order. A sample is (image, label) where a file has labels, else an image: a float32 tensor of the shape
@@ -35,12 +35,12 @@ class Dataset(data.Dataset[Sample]):
     are cast to it as they are read, None gives what is stored, uint8 for example. Integer images are refused
     otherwise, as nobody has said their range.
 
-    Samples are copies, made by one ``memcpy`` out of the page cache, so that nothing that is done to one changes a
-    file or another epoch. The data set is pickled by its description, and mapped by each worker for itself. While it
-    is open, files must not be made shorter; to replace them as tconv does is safe.
+    Samples are copies, read out of the page cache, so that nothing that is done to one changes a file or another epoch.
+    The data set is pickled by its description, and each worker opens its files for itself. A file that has changed
+    since the data set was made is refused when a sample of it is asked for.
 
-    Raises ``TconvError`` for files that cannot be mapped (deflated, of other formats, weights), without labels beside
-    such with labels, and for fields of which nobody said which are the images.
+    Raises ``TconvError`` for files that cannot be read row by row (deflated, of other formats, weights), without labels
+    beside such with labels, and for fields of which nobody said which are the images.
 
     >>> train = Dataset("train.npz")
     >>> loader = DataLoader(train, batch_size=64, shuffle=True, num_workers=4, collate_fn=collate)

@@ -1,7 +1,8 @@
-"""Rows of mapped files: which array is what, what is refused, and that nothing is shared with the files."""
+"""Rows of files: which array is what, what is refused, and that nothing is shared with the files."""
 
 from __future__ import annotations
 
+import os
 import pickle
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import tconv
+from tconv.loaders import files
 from tconv.loaders.rows import Rows, open_rows
 from tests.loaders.made import IMAGES, LABELS, photos, ragged, safetensors, stacked
 
@@ -135,8 +137,28 @@ def test_there_is_nothing_beyond_the_last(tmp_path: Path) -> None:
 def test_a_file_that_became_shorter_is_no_crash(tmp_path: Path) -> None:
     rows = opened(stacked(tmp_path, "npy"))
     (tmp_path / "data.npy").write_bytes((tmp_path / "data.npy").read_bytes()[:200])
-    with pytest.raises(tconv.TconvError, match="has become shorter"):
+    with pytest.raises(tconv.TconvError, match="changed while it was read"):
         rows.image(9)
+
+
+def test_a_file_that_is_cut_off_while_it_is_read_is_no_crash(tmp_path: Path) -> None:
+    """A map of it would end the process with SIGBUS."""
+    rows = opened(stacked(tmp_path, "npy", np.zeros((10, 100, 100), np.float32)))
+    rows.image(0)
+    os.truncate(tmp_path / "data.npy", 4096)
+    for index in (0, 9):
+        with pytest.raises(tconv.TconvError, match="changed while it was read"):
+            rows.images([index])
+
+
+def test_of_many_files_a_few_are_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST", 2)
+    for n in range(5):
+        np.save(tmp_path / f"{n}.npy", np.full((3, 2, 2), n, np.float32))
+    rows = opened(tmp_path)
+    order = [(n * 7) % 15 for n in range(15)] * 2
+    assert [int(rows.image(i)[0, 0]) for i in order] == [i // 3 for i in order]
+    assert len(rows._files._open) == 2
 
 
 def refused(tmp_path: Path, says: str, path: Path | None = None, **options: Any) -> None:
