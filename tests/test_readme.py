@@ -11,6 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -101,6 +102,15 @@ def test_the_make_rule_halves_a_checkpoint(place: Path) -> None:
 )
 def test_the_scripts_do_what_they_say(place: Path, command: str, last: str) -> None:
     assert run(place, command).splitlines()[-1] == last
+
+
+def test_the_model_is_what_its_script_makes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-B", str(ROOT / "examples" / "make_model.py"), str(tmp_path)], check=True)
+    kept, made = (onnx.load(folder / "tiny.onnx") for folder in (ROOT / "examples", tmp_path))
+    assert [node.op_type for node in kept.graph.node] == [node.op_type for node in made.graph.node]
+    for a, b in zip(kept.graph.initializer, made.graph.initializer, strict=True):
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(a), onnx.numpy_helper.to_array(b))
+    assert (ROOT / "examples" / "tiny.onnx").stat().st_size < 30_000
 
 
 def test_the_spirals_are_what_their_script_makes(tmp_path: Path) -> None:
