@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,10 +120,12 @@ def of_onnx(folder: Path, net: torch.nn.Sequential, digits: Digits) -> Iterator[
     """onnxruntime's static quantization, run by onnxruntime."""
     onnxruntime: Any = importlib.import_module("onnxruntime")
     model = folder / "net.onnx"
-    torch.onnx.export(
-        net, (torch.zeros(1, 1, 8, 8),), str(model), input_names=["image"], output_names=["logits"],
-        dynamic_axes={"image": {0: "N"}, "logits": {0: "N"}}, dynamo=False,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # this exporter needs no further package, and is told to be old
+        torch.onnx.export(
+            net, (torch.zeros(1, 1, 8, 8),), str(model), input_names=["image"], output_names=["logits"],
+            dynamic_axes={"image": {0: "N"}, "logits": {0: "N"}}, dynamo=False,
+        )  # fmt: skip
     np.save(folder / "train.npy", digits.train)
 
     def run_model(path: Path) -> Array:
@@ -185,4 +188,23 @@ def _save_as_tensorflow(tf: Any, net: torch.nn.Sequential, path: Path) -> None:
     tf.saved_model.save(made, str(path), signatures=tf.function(made.__call__).get_concrete_function(given))
 
 
-ROUTES = (of_weights, of_onnx, of_tflite)
+def of_pt2e(folder: Path, net: torch.nn.Sequential, digits: Digits) -> Iterator[Row]:
+    """torchao's quantization of an exported program, run by torch."""
+    model, small = folder / "net.pt2", folder / "int8.pt2"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(net, (torch.zeros(2, 1, 8, 8),), dynamic_shapes=({0: torch.export.Dim("N")},))
+        torch.export.save(program, model)
+    np.save(folder / "train.npy", digits.train)
+    quantized(model, folder / "train.npy", "NCHW", small)
+    before, after = (digits.right(logits(torch.export.load(path).module(), digits)) for path in (model, small))
+    yield Row("torch.export", "int8, for x86", before, after, small.stat().st_size / model.stat().st_size)
+
+
+# Each with what it needs besides torch and scikit-learn.
+ROUTES: dict[str, tuple[Callable[[Path, torch.nn.Sequential, Digits], Iterator[Row]], str]] = {
+    "weights": (of_weights, "numpy"),
+    "onnx": (of_onnx, "onnxruntime"),
+    "tflite": (of_tflite, "tensorflow"),
+    "pt2e": (of_pt2e, "torchao"),
+}

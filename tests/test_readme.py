@@ -11,6 +11,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from tconv.recipes import recipe_files
@@ -148,6 +149,15 @@ def test_every_pipeline_has_a_target_and_a_line(place: Path) -> None:
                 assert first[name].shape == SHAPES[line.stem]
                 assert first[name].dtype == np.float32
                 np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_the_model_is_what_its_script_makes(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-B", str(ROOT / "examples" / "make_model.py"), str(tmp_path)], check=True)
+    kept, made = (onnx.load(folder / "tiny.onnx") for folder in (ROOT / "examples", tmp_path))
+    assert [node.op_type for node in kept.graph.node] == [node.op_type for node in made.graph.node]
+    for a, b in zip(kept.graph.initializer, made.graph.initializer, strict=True):
+        np.testing.assert_array_equal(onnx.numpy_helper.to_array(a), onnx.numpy_helper.to_array(b))
+    assert (ROOT / "examples" / "tiny.onnx").stat().st_size < 30_000
 
 
 def test_the_spirals_are_what_their_script_makes(tmp_path: Path) -> None:
