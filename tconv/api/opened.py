@@ -13,7 +13,7 @@ from tconv.api.ahead import arrays
 from tconv.api.options import refuse_other_than_reading, request
 from tconv.api.passing import passed
 from tconv.api.pipelines import steps_of
-from tconv.arrays.audit import log
+from tconv.arrays.audit import log_all
 from tconv.arrays.library import library
 from tconv.beside import with_tensors_beside
 from tconv.errors import TconvError, UsageError, raise_all
@@ -66,8 +66,7 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
     stream = prepare(asked, found.inputs, chosen, ())
     selection.refuse_doubles(stream)
-    for note in (*found.notes, *stream.notes):
-        log.warning("%s", note)
+    log_all((*found.notes, *stream.notes))
     return Tensors(replace(stream, notes=()), asked)
 
 
@@ -135,8 +134,7 @@ class Tensors:
         Raises ``UsageError`` for a step that does not exist, ``TconvError`` for tensors that it does not fit.
         """
         stream = passed(self._request, steps_of(steps), self._stream)
-        for note in stream.notes:
-            log.warning("%s", note)
+        log_all(stream.notes)
         return Tensors(replace(stream, notes=()), self._request)
 
     @overload

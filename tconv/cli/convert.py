@@ -164,7 +164,8 @@ def _run(request: Request, terminal: Console) -> int:
     from tconv.job import convert as run
 
     with progress(terminal) as shown:
-        result = run(request, shown, terminal.note, lambda planned: _tell(planned, terminal))
+        result = run(request, shown, terminal.later, lambda planned: _tell(planned, terminal))
+    terminal.flush()
     for problem in result.skipped:
         terminal.each(f"skipped: {problem}")
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
@@ -177,7 +178,8 @@ def _tell(planned: Plan, terminal: Console) -> None:
     from tconv.cli.plan import lines
 
     for text in idle_options(planned):
-        terminal.note(text)
+        terminal.later(text)
+    terminal.flush()
     for line in lines(planned) if terminal.verbose else ():
         terminal.note(line)
 

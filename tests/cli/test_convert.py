@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -131,3 +132,16 @@ def test_values_are_checked_without_the_library_that_takes_long_to_import(tconv_
     assert ran.code == 2
     assert "cannot be mixed" in ran.err
     assert plain == Ran(0, "x.float16.npy\n", "")
+
+
+def test_what_is_odd_about_many_files_is_one_line_and_of_those_left_out_none(tconv: Tconv, tmp_path: Path) -> None:
+    (tmp_path / "gifs").mkdir()
+    pages = [Image.new("L", (2, 2), n) for n in (0, 99)]
+    for n in range(6):
+        pages[0].save(tmp_path / f"gifs/{n}.gif", save_all=True, append_images=pages[1:])
+    ran = tconv("gifs", "--report", "r.json")
+    said = "gifs/0.gif: the first of 2 frames; --frames all reads all"
+    assert ran.err.splitlines() == [f"{said}; likewise gifs/1.gif, gifs/2.gif, gifs/3.gif and 2 more"]
+    assert len(json.loads((tmp_path / "r.json").read_text())["notes"]) == 6
+    assert tconv("gifs", "--only", "0.gif", "-f").err.splitlines() == [said]
+    assert len(tconv("gifs", "-f", "-v").err.split("the first of 2 frames")) == 7
