@@ -47,7 +47,8 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     """The tensors in ``src``: a file, a folder, a glob, or several of them.
 
     Only headers are read, now; values when they are asked for. ``options`` say how images are read and which tensors
-    are taken. What is odd about the files is logged (logger ``tconv``).
+    are taken. What is odd about the files is logged (logger ``tconv``). Of class folders there are no labels here: the
+    names begin with them (``name.split("/")[0]``), and what ``convert`` writes has labels, which ``loaders`` read.
 
     Raises ``UsageError`` for options that do not exist, ``TconvError`` for files that cannot be read, all of them at
     once.
