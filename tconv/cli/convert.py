@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tconv.cli import options as o
+from tconv.errors import UsageError
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -112,6 +113,11 @@ def convert(
     from tconv.request import Request
     from tconv.tensor import ReadOptions, WriteOptions
 
+    if report and (dry_run or print_):
+        raise UsageError(
+            "--report tells what was lost, and nothing is converted here",
+            remedy="leave it out; plan --print json tells what would be done",
+        )
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = asked.one_dtype([to, *(name for name, on in flags.items() if on)])
     sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize, pad)
