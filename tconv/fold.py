@@ -140,7 +140,7 @@ def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Strea
 
 def _finished(stream: Stream, target: Target, *, tie: bool) -> Stream:
     """What is left to be done when the chain is through."""
-    stream = registry.writer(target.format).arranged(selection.unshare(_without_idle_promises(stream)))
+    stream = registry.writer(target.format).arranged(_without_idle_promises(stream))
     stream = _with_tensors_beside(stream, target)
     selection.refuse_doubles(stream)
     return tying.settle(stream, target, wanted=tie)

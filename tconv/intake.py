@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tconv import registry, selection
 from tconv.errors import TconvError, raise_all
+from tconv.formats.flat import left_out
 from tconv.inputs import Input
 from tconv.ops import Promise
+from tconv.quant import noted
 from tconv.request import Progress, Request
 from tconv.targets import Target
-from tconv.tensor import Extra, Stream, Tensor
+from tconv.tensor import Extra, Ref, Stream, Tensor
+from tconv.training import refs
 
 
 def read_all(
@@ -64,12 +68,15 @@ def concerned(request: Request, parts: Sequence[tuple[Input, Stream]]) -> Sequen
 
 
 def merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
-    """Several inputs for one file become one stream; their tensors are kept, their containers are not."""
+    """Several inputs for one file become one stream; their tensors are kept, and metadata that do not contradict each
+    other; their containers are not. Notes tell what is lost.
+    """
     if len(parts) == 1:
         return parts[0][1]
     tensors = tuple(t for _, stream in parts for t in stream.tensors)
     notes = tuple(n for _, stream in parts for n in stream.notes)
     notes += tuple(f"{one.path}: left out: {name}" for one, stream in parts for name in stream.extra.texts)
+    notes += tuple(note for one, stream in parts for note in _containers_lost(one, stream))
     others = tuple(o for _, stream in parts for o in stream.others)
     kinds = {stream.extra.kind: one.path for one, stream in parts}
     if len(kinds) > 1:
@@ -77,7 +84,34 @@ def merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
             f"{kinds['weights']} holds weights and {kinds['data']} data, of which different things are converted",
             remedy="convert each into a file of its own",
         )
-    return Stream(tensors, Extra(parts[0][1].extra.kind), notes, others)
+    metadata, lost = _metadata(parts)
+    return Stream(tensors, Extra(parts[0][1].extra.kind, metadata=metadata), (*notes, *lost), others)
+
+
+def _containers_lost(one: Input, stream: Stream) -> Iterator[str]:
+    """What becomes of a checkpoint's structure: its tensors are called as before, by their keys."""
+    tree = stream.extra.tree
+    plain = left_out(replace(stream.extra, metadata={}), texts=True)
+    if plain:
+        yield f"{one.path}: left out, as tensors of several files are merged: {selection.first_few(plain)}"
+    if isinstance(tree, Mapping) and not all(isinstance(value, Ref) for value in tree.values() if refs(value)):
+        yield f"{one.path}: its containers are left out, and its tensors called by all their keys"
+
+
+def _metadata(parts: Sequence[tuple[Input, Stream]]) -> tuple[dict[str, str], list[str]]:
+    """Those of all inputs, the first where they differ, and a note on each that is not kept. What is said of quantized
+    tensors is said of each by its name.
+    """
+    made: dict[str, str] = {}
+    quantized: dict[str, Any] = {}
+    notes = []
+    for one, stream in parts:
+        for key, value in stream.extra.metadata.items():
+            if key == noted.KEY:
+                quantized |= noted.told(stream.extra.metadata)
+            elif made.setdefault(key, value) != value:
+                notes.append(f"{one.path}: left out: its metadata {key!r}, which differs from that of an earlier file")
+    return noted.noting(made, quantized), notes
 
 
 def declared_by(request: Request, stream: Stream) -> Stream:

@@ -16,11 +16,12 @@ from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
 from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
-from tconv.resume import Done, Ledger, is_begun
+from tconv.resume import AnotherRun, Done, Ledger, is_begun
 from tconv.runner import Runner
 from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
+from tconv.stamps import refuse_changed
 
 if TYPE_CHECKING:
     from tconv.account import Account, RangeKey
@@ -82,6 +83,7 @@ def _attempt(
             ledgers = _ledgers(planned, staging, resumable, note)
             check_space(_missing(planned, ledgers))
             outcome = _fill(planned, staging, ledgers, progress)
+        refuse_changed(planned.stamps)
         shared = any(t.batched or len(t.inputs) > 1 for t in (planned.files[n].target for n in outcome.unfinished))
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)
@@ -120,13 +122,17 @@ def _done(planned: Plan, outcome: Outcome) -> list[Planned]:
 
 @contextmanager
 def _kept_if_interrupted(staging: Staging, resumable: Iterable[Path], note: Callable[[str], None]) -> Iterator[None]:
-    """Whatever ends the making of shards early, an interrupt or a full disk, leaves those that are done."""
+    """Whatever ends the making of shards early, an interrupt or a full disk, leaves those that are done; so does the
+    refusal to go on with what another run left, which says itself what to do.
+    """
     try:
         yield
-    except BaseException:
+    except BaseException as problem:
         for root in resumable:
-            if is_begun(staging.folder(root)):
-                staging.keep(root)
+            if not is_begun(staging.folder(root)):
+                continue
+            staging.keep(root)
+            if not isinstance(problem, AnotherRun):
                 note(f"{root}: the shards that are done are kept; --resume goes on from there")
         raise
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
@@ -20,6 +20,7 @@ from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
 from tconv.sharding import Companion
+from tconv.stamps import Stamps, stamps
 from tconv.targets import Target
 from tconv.tensor import Scan, Step, Stream
 
@@ -29,7 +30,7 @@ SKIP_REMEDY = "--on-bad skip leaves bad files out"
 @dataclass(frozen=True)
 class Plan:
     """What a job will do. ``skipped``: inputs that are of no use and left out, as asked. ``in_the_way``: what exists
-    already where outputs go, and is not to be replaced.
+    already where outputs go, and is not to be replaced. ``stamps``: what the inputs were before they were read.
     """
 
     request: Request
@@ -39,6 +40,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     skipped: tuple[TconvError, ...] = ()
     in_the_way: tuple[TconvError, ...] = ()
+    stamps: Stamps = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Plan: {', '.join(self._shown)}; {self.size:,} bytes>"
@@ -143,6 +145,7 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
+    before = stamps(inputs)
     streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
     known |= {Path(e.file): e for e in failures}
     if not streams:
@@ -152,7 +155,7 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     if labels is not None and labels.stray is not None:
         known[labels.origin] = labels.stray
     try:
-        return _drafted(request, found, streams, known, labels, scan, form)
+        return replace(_drafted(request, found, streams, known, labels, scan, form), stamps=before)
     except TconvError as problem:
         told = {id(one) for bad_input in known.values() for one in bad_input.each()}
         alone = not told or told.issuperset(map(id, problem.each()))

@@ -22,6 +22,7 @@ from tconv.planner import SKIP_REMEDY, workers_for
 from tconv.runner import ENOUGH
 from tconv.scan import look
 from tconv.staging import Staging
+from tconv.stamps import refuse_changed, stamps
 
 if TYPE_CHECKING:
     from tconv.measure.pool import Powers
@@ -92,6 +93,7 @@ def pool(request: Request, progress: Progress, *, sample: Sample | None = None, 
     steps = up_to_normalize(request.steps or steps_from_text(request.sugar.chain()))
     found = find(request.inputs)
     inputs = sampled(found.inputs, sample)
+    before = stamps(inputs)
     streams, failures = read_all(inputs, request, progress)
     bad = [*found.failures, *failures]
     if bad and (request.on_bad == "error" or not streams):
@@ -104,6 +106,7 @@ def pool(request: Request, progress: Progress, *, sample: Sample | None = None, 
     refuse_unlike(tensors)
     sums = Totals(tensors, raw)
     outcome = look(tensors, sums.visit, workers_for(request), request.max_memory, progress)
+    refuse_changed(before)
     failures = [*outcome.failures, *sums.failures()]
     if failures and (request.on_bad == "error" or len(failures) >= ENOUGH):
         raise_all(failures, remedy=SKIP_REMEDY if len(failures) > 1 else "")

@@ -68,7 +68,7 @@ _ROWS = (
     Format(
         "pt", "PyTorch checkpoint", "weights", (".pt", ".pth", ".bin", ".ckpt", ".th"),
         "tconv.formats.torch.reader:read", "tconv.formats.torch.writer:TorchWriter",
-        magic=rb"\x80[\x02-\x05]\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
+        magic=rb"\x80[\x02-\x05](\x95[\s\S]{8})?\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.",
     ),
     Format(
         "index", "sharded checkpoint", "weights", (".safetensors.index.json", ".bin.index.json"),

@@ -21,6 +21,7 @@ import json
 import os
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,10 @@ _SAYS = {
     "inputs": "the inputs",
     "outputs": "the tensors or the shards they go into",
 }
+
+
+class AnotherRun(TconvError):  # noqa: N818  # it says what was found, and is no failure of the run that left it
+    """What an interrupted run has left is of no use to this one."""
 
 
 def is_begun(folder: Path) -> bool:
@@ -68,6 +73,7 @@ class Ledger:
         """``files``: those of the plan that are staged in ``folder``."""
         self._folder = folder
         self._run = _run(planned, files)
+        self._targets = {_name(file): file.path for file in files}
         self._done: dict[str, dict[str, Any]] = {}
         self._earlier: list[str] = []
         self._lock = threading.Lock()
@@ -82,6 +88,8 @@ class Ledger:
         hear. Raises ``TconvError`` if it was another run.
         """
         kept = self._load()
+        for name, done in kept.items():
+            self._take_back(name, done["sha256"])
         bad = [name for name, done in kept.items() if not _is(self._folder / name, done["sha256"])]
         self._done = {name: done for name, done in kept.items() if name not in bad}
         for path in self._folder.rglob("*"):
@@ -90,7 +98,17 @@ class Ledger:
         self._earlier = [note for done in self._done.values() for note in done["notes"]]
         told = [f"{name}: is not what was written, and is made again" for name in bad]
         total = len(self._run["outputs"])
-        return [*told, f"{len(self._done)} of {total} shards were done already"] if self._done else told
+        if not kept:
+            return ["there is nothing to resume here, so all shards are made"]
+        return [*told, f"{len(self._done)} of {total} shards were done already"]
+
+    def _take_back(self, name: str, digest: str) -> None:
+        """A run that was killed while it put its shards in place has some of them there already."""
+        staged, target = self._folder / name, self._targets[name]
+        if not staged.exists() and _is(target, digest):
+            with suppress(OSError):  # a file system without hard links: then it is made again
+                staged.parent.mkdir(parents=True, exist_ok=True)
+                os.link(target, staged)
 
     def has(self, file: Planned) -> bool:
         """Whether it is done."""
@@ -119,7 +137,7 @@ class Ledger:
             return {}
         changed = [_SAYS[key] for key in self._run if then[key] != self._run[key]]
         if changed:
-            raise TconvError(
+            raise AnotherRun(
                 f"cannot go on with the run that was interrupted: {' and '.join(changed)} changed since",
                 remedy="without --resume it starts afresh",
                 file=self._folder,

@@ -234,8 +234,9 @@ class Runner:
         tensor = task.filling.output.tensors[task.index]
         name = "" if isinstance(tensor.source, Parts) else tensor.spec.name
         with self._state:
-            self._bad.add(task.piece.path)
-            self._outcome.failures.append(problem.at(file=task.piece.path, tensor=name))
+            if task.piece.path not in self._bad:  # others may have been under way: one sentence a file
+                self._bad.add(task.piece.path)
+                self._outcome.failures.append(problem.at(file=task.piece.path, tensor=name))
             self._outcome.unfinished.add(task.filling.number)
             self._stopped = self._stopped or len(self._outcome.failures) >= ENOUGH
 

@@ -10,10 +10,9 @@ from fnmatch import translate
 from typing import Any
 
 from tconv.errors import NotTensor, TconvError
-from tconv.ops import CastTo, Promise
 from tconv.tensor import Ref, Stream, Tensor
-from tconv.training import refs, training_keys
-from tconv.trees import renamed, with_items
+from tconv.training import inside, refs, training_keys
+from tconv.trees import attributes, renamed, with_items
 
 
 class NothingLeft(TconvError):  # noqa: N818  # a refusal by kind: where other files have something left, it is none
@@ -32,16 +31,17 @@ def only_model(stream: Stream) -> Stream:
     tree = stream.extra.tree
     if not isinstance(tree, Mapping):
         return replace(stream, extra=replace(stream.extra, tree=None))
+    held = inside(tree)
     for key in MODEL_KEYS:
         if isinstance(tree.get(key), Mapping) and refs(tree[key]):
             kept = {ref: ref.removeprefix(f"{key}.") for ref in refs(tree[key])}
             others = _others(stream, f"{key}.")
-            return _keep(replace(stream, others=others), kept, [k for k in tree if k != key])
+            return _keep(replace(stream, others=others), kept, [k for k in held if k != key])
     training = training_keys(tree)
     others = tuple(o for o in stream.others if o.tensor.partition(".")[0] not in map(str, training))
     unread = {o.tensor.partition(".")[0] for o in others}
-    left = [k for k, v in tree.items() if (not refs(v) and str(k) not in unread) or k in training]
-    kept = {ref: ref for k, v in tree.items() if k not in left for ref in refs(v)}
+    left = [k for k, v in held.items() if (not refs(v) and str(k) not in unread) or k in training]
+    kept = {ref: ref for k, v in held.items() if k not in left for ref in refs(v)}
     return _keep(replace(stream, others=others), kept, left)
 
 
@@ -67,7 +67,7 @@ def select(stream: Stream, path: str) -> Stream:
 def _inside(tree: Any) -> dict[str, Any]:
     """What a container holds, by key or by place."""
     if isinstance(tree, Mapping):
-        return {str(key): value for key, value in tree.items()}
+        return {str(key): value for key, value in inside(tree).items()}
     return {str(n): value for n, value in enumerate(tree)} if isinstance(tree, list | tuple) else {}
 
 
@@ -178,7 +178,8 @@ def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:
             if len(new) < len(tree):
                 twice = [k for k, n in Counter(strip(k) for k in tree if isinstance(k, str)).items() if n > 1]
                 raise TconvError(f"two keys of one container would become {twice[0]!r}", step="--strip-prefix")
-            return with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()})
+            beside = {k: walk(v, (*path, k)) for k, v in attributes(tree).items()}
+            return with_items(tree, {k: walk(v, (*path, str(k))) for k, v in new.items()}, beside)
         if type(tree) in (list, tuple):
             return type(tree)(walk(v, (*path, str(n))) for n, v in enumerate(tree))
         return tree
@@ -201,23 +202,6 @@ def _refuse_collisions(names: Mapping[str, str]) -> None:
         if new in seen:
             raise TconvError(f"would get the same name as {seen[new]!r}: {new!r}", tensor=old, step="--strip-prefix")
         seen[new] = old
-
-
-def unshare(stream: Stream) -> Stream:
-    """Forget which part of a larger tensor one was, where more than a cast was done to it.
-
-    A cast does the same to a view and to what it is a view of; numbers by channel or a permutation do not.
-    """
-    return stream.with_tensors([_without_place(t) if _rearranged(t) else t for t in stream.tensors])
-
-
-def _rearranged(tensor: Tensor) -> bool:
-    return "place" in tensor.spec.attrs and any(not isinstance(op, CastTo | Promise) for op in tensor.ops)
-
-
-def _without_place(tensor: Tensor) -> Tensor:
-    attrs = {k: v for k, v in tensor.spec.attrs.items() if k != "place"}
-    return replace(tensor, spec=replace(tensor.spec, attrs=attrs))
 
 
 def refuse_doubles(stream: Stream) -> None:

@@ -58,10 +58,14 @@ class Staging:
         return self._roots[root].path / target.relative_to(root)
 
     def publish(self, targets: Sequence[tuple[Path, Path]]) -> None:
-        """Rename what was staged for each (root, target) to where it belongs, replacing what is there at once."""
+        """Rename what was staged for each (root, target) to where it belongs, replacing what is there at once: who may
+        read that may read what comes in its place, and nobody else.
+        """
         for root, target in targets:
             target.parent.mkdir(parents=True, exist_ok=True)
-            self.path(root, target).replace(target)
+            staged = self.path(root, target)
+            _like(target, staged)
+            staged.replace(target)
         for folder in {target.parent for _, target in targets}:
             _sync(folder)
 
@@ -133,15 +137,18 @@ class _Folder:
 
 
 class _Kept(_Folder):
-    """A staging folder that a later run finds again, by its name."""
+    """A staging folder that a later run finds again, by its name and wherever ``root`` was missing from when it was
+    made: an interrupted run may have left ``root`` behind, or somebody may have made it since.
+    """
 
     def __init__(self, root: Path, resume: bool) -> None:
         super().__init__(root)
-        self._name = f".{root.name}{KEPT}"
+        self._root = root
         self._resume = resume
 
     def _make(self) -> None:
-        self.path = self._anchor / self._name
+        left = self._left()
+        self.path = left[0] if left and self._resume else self._anchor / _kept_name(self._root, self._anchor)
         self.path.mkdir(mode=0o700, exist_ok=True)
         if fcntl is not None:
             self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
@@ -153,15 +160,41 @@ class _Kept(_Folder):
                     "another run is writing there", remedy="wait for it, or stop it", file=self._anchor
                 ) from problem
         if not self._resume:
-            for left in self.path.iterdir():
-                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+            for inner in self.path.iterdir():
+                shutil.rmtree(inner) if inner.is_dir() and not inner.is_symlink() else inner.unlink()
+            _remove_abandoned(folder for folder in left if folder != self.path)
+
+    def _left(self) -> list[Path]:
+        """What earlier runs may have left for ``root``, the nearest to it first, where files can be renamed from."""
+        above = (folder for folder in (self._root, *self._root.parents) if folder.is_dir())
+        named = [folder / _kept_name(self._root, folder) for folder in above]
+        device = self._anchor.stat().st_dev
+        return [path for path in named if path.is_dir() and not path.is_symlink() and path.stat().st_dev == device]
+
+
+def _kept_name(root: Path, folder: Path) -> str:
+    """What is kept for ``root`` is called, in ``folder`` above it, by the way from there; in itself by nothing."""
+    return "".join(f".{part}" for part in root.relative_to(folder).parts) + KEPT
+
+
+def _like(target: Path, staged: Path) -> None:
+    """Give ``staged`` the mode of the file that it is about to replace, if there is one."""
+    with contextlib.suppress(FileNotFoundError):
+        mode = target.stat().st_mode & 0o777
+        if staged.stat().st_mode & 0o777 != mode:  # a file system without modes refuses to be told one
+            staged.chmod(mode)
 
 
 def _sweep(folder: Path) -> None:
     """Remove the staging folders of processes that are gone."""
+    _remove_abandoned(folder.glob(f".{'[0-9a-f]' * 12}{SUFFIX}"))  # none that a user named so
+
+
+def _remove_abandoned(folders: Iterable[Path]) -> None:
+    """Remove those of them that no living process has locked."""
     if fcntl is None:
         return
-    for left in folder.glob(f".{'[0-9a-f]' * 12}{SUFFIX}"):  # none that a user named so
+    for left in folders:
         with contextlib.suppress(OSError), _opened(left) as fd:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(left, ignore_errors=True)

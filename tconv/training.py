@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tconv.tensor import Ref
+from tconv.trees import attributes
 
 # The keys that training loops, Lightning and accelerate use: optimizer, optimizer_states, optim_state_dict …
 _KEYS = re.compile(
@@ -33,7 +34,12 @@ def refs(tree: Any) -> list[str]:
     if isinstance(tree, Ref):
         return [tree.name]
     if isinstance(tree, Mapping):
-        return [name for value in tree.values() for name in refs(value)]
+        return [name for value in (*tree.values(), *attributes(tree).values()) for name in refs(value)]
     if isinstance(tree, (list, tuple)):
         return [name for value in tree for name in refs(value)]
     return []
+
+
+def inside(tree: Any) -> dict[Any, Any]:
+    """What a dict holds by key: its items, and those of its attributes that hold tensors."""
+    return {**tree, **{k: v for k, v in attributes(tree).items() if k not in tree and refs(v)}}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tconv.errors import UsageError
 from tconv.formats.ties import OWN_KEYS, TIED, is_tied, tied
 from tconv.selection import first_few
+from tconv.twins import firsts
 
 if TYPE_CHECKING:
     from tconv.targets import Target
@@ -59,16 +60,8 @@ def _whole(tensor: Tensor) -> Tensor:
 
 def _twins(tensors: Sequence[Tensor]) -> dict[str, Tensor]:
     """By name, the tensors whose values are those of an earlier one, with that one."""
-    firsts: dict[int, list[Tensor]] = {}
-    twins = {}
-    for tensor in tensors:
-        alike = firsts.setdefault(id(tensor.source), [])
-        first = next((t for t in alike if t.ops == tensor.ops), None)
-        if first is None:
-            alike.append(tensor)
-        else:
-            twins[tensor.spec.name] = first
-    return twins
+    pairs = zip(tensors, firsts(tensors), strict=True)
+    return {tensor.spec.name: first for tensor, first in pairs if first is not tensor}
 
 
 def _listed(twins: Mapping[str, Tensor]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from tconv import batches
+from tconv import batches, twins
 from tconv.dtypes import DType
 from tconv.errors import Problems, TconvError
 from tconv.request import Request
@@ -50,7 +50,7 @@ def chained(
 ) -> list[Stream]:
     """The stream through every step: one, or of those batches into which the first step that gathers divides it.
 
-    ``follow`` sees the first of them after every step.
+    ``follow`` sees the first of them after every step. At the end they say which tensors are the same.
     """
     streams, size = [stream], request.batch_size
     for step in steps:
@@ -58,7 +58,7 @@ def chained(
             streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None
         streams = apply_all(step, streams, scan)
         follow(streams[0])
-    return streams
+    return [twins.settled(stream) for stream in streams]
 
 
 def apply_all(step: Step, streams: Sequence[Stream], scan: Scan | None) -> list[Stream]:

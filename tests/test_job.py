@@ -13,6 +13,8 @@ import pytest
 from PIL import Image
 
 from tconv.errors import TconvError
+from tconv.formats.image.reader import ImageSource
+from tconv.formats.positional import PositionalWriter
 from tconv.job import convert
 from tconv.pipeline import Sugar, steps_from_text
 from tconv.planner import plan
@@ -132,6 +134,54 @@ def test_a_stack_has_one_dtype() -> None:
         np.save(f"{n}.npy", np.array([1.0, 1e6 * n]))
     with pytest.raises(TconvError, match=r"a stack has one dtype.*--stack"):
         run("0.npy", "1.npy", output="x.npy", stack=True, on_overflow="keep")
+
+
+@pytest.mark.parametrize("asked", [{}, {"verify": True}, {"report": Path("r.json")}, {"on_overflow": "keep"}])
+@pytest.mark.parametrize("how", ["replaced", "written to", "cut off"])
+def test_an_input_that_changes_while_it_is_read_is_refused(
+    how: str, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkpoint of ones with its second half of twos is no checkpoint that ever was."""
+    for name, value in (("m.pt", 1.0), ("later.pt", 2.0)):
+        torch.save({f"w{n}": torch.full((4,), value) for n in range(8)}, name)
+    real = PositionalWriter.write
+
+    def write(writer: Any, i: int, lo: int, array: Any) -> None:
+        real(writer, i, lo, array)
+        if how == "replaced" and Path("later.pt").exists():
+            Path("later.pt").replace("m.pt")
+        elif how == "written to" and Path("later.pt").exists():
+            Path("m.pt").write_bytes(Path("later.pt").read_bytes())
+            Path("later.pt").unlink()
+            os.utime("m.pt", ns=(1, 1))
+        elif how == "cut off":
+            os.truncate("m.pt", 100)
+
+    monkeypatch.setattr(PositionalWriter, "write", write)
+    with pytest.raises(TconvError) as refused:
+        run("m.pt", workers=1, **asked)
+    assert str(refused.value) == "m.pt: w1: changed while it was read; run it again when nobody writes to it"
+    assert {p.name for p in Path().iterdir()} <= {"m.pt", "later.pt"}
+
+
+def test_of_a_file_that_changes_one_thing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("m").mkdir()
+    for n in range(4):
+        Image.new("RGB", (8, 8), (n, n, n)).save(f"m/{n}.png")
+    real = ImageSource.read
+
+    def read(source: Any, *rest: Any) -> Any:
+        for n in (2, 3):
+            os.utime(f"m/{n}.png", ns=(1, 1))
+        return real(source, *rest)
+
+    monkeypatch.setattr(ImageSource, "read", read)
+    with pytest.raises(TconvError) as refused:
+        run("m", to="float32", output="x.safetensors")
+    assert str(refused.value).splitlines() == [
+        f"m/{n}.png: changed while it was read; run it again when nobody writes to it" for n in (2, 3)
+    ] + ["--on-bad skip leaves bad files out"]
+    assert not Path("x.safetensors").exists()
 
 
 def test_what_was_written_is_compared_bit_for_bit(monkeypatch: pytest.MonkeyPatch) -> None:

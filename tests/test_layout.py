@@ -20,8 +20,8 @@ LAYERS = [
     ["lost"],
     ["account"],
     ["ops", "tensor"],
-    ["scratch", "channels"],
-    ["parts", "rows", "memory", "training", "trees"],
+    ["scratch", "channels", "trees"],
+    ["parts", "rows", "memory", "training", "twins"],
     ["beside"],
     ["casts"],
     ["quant"],
@@ -33,7 +33,7 @@ LAYERS = [
     ["blocks", "outcome"],
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
-    ["targets", "clearance", "request", "labels"],
+    ["targets", "clearance", "request", "labels", "stamps"],
     ["label_matching"],
     ["batches", "scan", "settings", "sharding", "labelling", "tying"],
     ["measure"],
@@ -97,6 +97,7 @@ FRAMEWORKS = {
     "tconv.arrays.of_torch": {"torch"},
     "tconv.loaders.tensorflow": {"tensorflow"},
     "tconv.loaders.torch": {"torch"},
+    "tconv.models.pt2e": {"torch"},
     "tconv.models.tflite": {"tensorflow"},
 }
 
@@ -122,7 +123,7 @@ def test_a_framework_is_imported_where_it_is_meant_to_be_only() -> None:
 
 
 def test_who_runs_models_is_imported_by_name_only() -> None:
-    modules = {"tconv.models.tflite", "tconv.models.onnx"}
+    modules = {"tconv.models.pt2e", "tconv.models.tflite", "tconv.models.onnx"}
     assert not [f"{a} imports {b}" for a, b in imports() if b in modules]
 
 

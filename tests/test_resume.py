@@ -123,6 +123,7 @@ def test_another_run_is_refused_and_what_is_done_stays(
     assert (ran.code, ran.out) == (1, "")
     assert f"cannot go on with the run that was interrupted: {what}" in ran.err
     assert "without --resume it starts afresh" in ran.err
+    assert "--resume goes on from there" not in ran.err
     assert not Path("out").exists()
     assert tconv("m", "--half", "-o", "out/", "--resume").code == 0
     assert opened == NAMES[2:]
@@ -155,8 +156,60 @@ def test_the_state_tells_which_run_it_was(interrupted: Ran) -> None:
     assert sorted(Path(p).name for p in found["inputs"]) == [*NAMES, "model.safetensors.index.json"]
 
 
+def test_what_is_done_is_found_where_the_target_was_made_since(
+    tconv: Tconv, interrupted: Ran, opened: list[str]
+) -> None:
+    Path("out").mkdir()
+    ran = tconv("m", "--half", "-o", "out/", "--resume")
+    assert ran.err.startswith("2 of 3 shards were done already\n")
+    assert opened == NAMES[2:]
+    check_result(Path("out"))
+    assert not FOLDER.exists()
+
+
+def test_a_new_run_removes_what_is_kept_wherever_the_target_was_missing_from(tconv: Tconv, interrupted: Ran) -> None:
+    Path("out").mkdir()
+    assert tconv("m", "--half", "-o", "out/").code == 0
+    assert not FOLDER.exists()
+    check_result(Path("out"))
+
+
+@pytest.mark.parametrize("made", ["", "a", "a/b", "a/b/out"])
+def test_the_folders_on_the_way_to_the_target_may_have_been_made_since(
+    made: str, tconv: Tconv, interrupted: Ran, opened: list[str]
+) -> None:
+    FOLDER.rename(".a.b.out.tconv-resume")
+    Path(made).mkdir(parents=True, exist_ok=True)
+    assert tconv("m", "--half", "-o", "a/b/out/", "--resume").err.startswith("2 of 3 shards were done already\n")
+    assert opened == NAMES[2:]
+    check_result(Path("a/b/out"))
+    assert sorted(p.name for p in Path().iterdir()) == ["a", "m"]
+
+
+def test_two_targets_of_one_name_keep_what_is_theirs(tconv: Tconv, interrupted: Ran, opened: list[str]) -> None:
+    assert tconv("m", "--bf16", "-o", "a/out/").code == 0
+    assert tconv("m", "--half", "-o", "out/", "--resume").err.startswith("2 of 3 shards were done already\n")
+    assert opened == [*NAMES, *NAMES[2:]]
+
+
+def test_killed_while_the_shards_are_put_in_place(tconv: Tconv, interrupted: Ran, opened: list[str]) -> None:
+    Path("out").mkdir()
+    (FOLDER / NAMES[0]).rename(Path("out", NAMES[0]))
+    ran = tconv("m", "--half", "-o", "out/", "--resume")
+    assert ran.code == 1
+    assert f"{Path.cwd()}/out/{NAMES[0]}: exists already; --force replaces it" in ran.err
+    assert Path("out", NAMES[0]).exists()
+    ran = tconv("m", "--half", "-o", "out/", "--resume", "-f")
+    assert ran.err.startswith("2 of 3 shards were done already\n")
+    assert opened == NAMES[2:]
+    check_result(Path("out"))
+    assert not FOLDER.exists()
+
+
 def test_there_need_be_nothing_to_resume(tconv: Tconv, interrupted: Ran) -> None:
-    assert tconv("m", "--half", "-o", "elsewhere/", "--resume").code == 0
+    ran = tconv("m", "--half", "-o", "elsewhere/", "--resume")
+    assert ran.code == 0
+    assert ran.err.startswith("there is nothing to resume here, so all shards are made\n")
     check_result(Path("elsewhere"))
 
 

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from tconv import selection
-from tconv.dtypes import dtype
 from tconv.errors import NotTensor, TconvError
-from tconv.ops import CastTo, Permute, Promise
 from tconv.tensor import Extra, Ref, Stream
 from tests.memory import tensor
 
@@ -187,12 +185,3 @@ def test_two_tensors_of_one_name_are_refused_with_their_files() -> None:
     stream = Stream((tensor(np.zeros(1), name="w"), tensor(np.ones(1), name="w")), Extra("data"))
     with pytest.raises(TconvError, match=r"w: two tensors have that name, from memory and memory"):
         selection.refuse_doubles(stream)
-
-
-def test_a_view_stays_one_through_casts_and_statements_but_not_through_more() -> None:
-    view = tensor(np.zeros((2, 2), np.float32), name="v")
-    view = replace(view, spec=replace(view.spec, attrs={"place": "of a larger one"}))
-    kept = view.then(Promise(range=(0, 1))).then(CastTo(dtype=dtype("float16")))
-    for made, attrs in ((kept, {"place": "of a larger one"}), (kept.then(Permute(perm=(1, 0))), {})):
-        (got,) = selection.unshare(Stream((made,), Extra("weights"))).tensors
-        assert got.spec.attrs == attrs

@@ -29,6 +29,22 @@ def test_what_is_published_replaces_the_old_file_and_nothing_else_stays(tmp_path
     assert list(tmp_path.iterdir()) == [target]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o444, 0o664])
+def test_what_replaces_a_file_has_its_mode(mode: int, tmp_path: Path) -> None:
+    target, other = tmp_path / "out.npy", tmp_path / "new.npy"
+    target.write_text("old")
+    target.chmod(mode)
+    with Staging([tmp_path]) as stage:
+        for path in (target, other):
+            stage.path(tmp_path, path).write_text("new")
+        usual = stage.path(tmp_path, other).stat().st_mode
+        stage.publish([(tmp_path, target), (tmp_path, other)])
+    assert target.read_text() == "new"
+    assert target.stat().st_mode & 0o7777 == mode
+    assert other.stat().st_mode == usual
+
+
 def test_what_is_not_published_never_was(tmp_path: Path) -> None:
     def fail() -> None:
         with Staging([tmp_path]) as stage:

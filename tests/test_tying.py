@@ -116,11 +116,23 @@ def test_aliases_of_what_is_left_out_are_tied_to_each_other(tconv: Tconv, tmp_pa
 
 def test_a_name_that_means_something_else_in_the_metadata_is_written_whole(tconv: Tconv, tmp_path: Path) -> None:
     w = torch.arange(3.0)
-    torch.save({"w": w, "format": w, "tconv": w}, tmp_path / "v.pt")
+    meant = ("format", "tconv", "tconv.packed", "tconv.quantized")
+    torch.save({"w": w, **dict.fromkeys(meant, w)}, tmp_path / "v.pt")
     ran = tconv("v.pt", "--tie", "-o", OUT)
-    assert ran.err == f"{OUT}: written whole, as the metadata have something else by the name: format, tconv\n"
-    assert sorted(load_file(tmp_path / OUT)) == ["format", "tconv", "w"]
+    said = "written whole, as the metadata have something else by the name: format, tconv, tconv.packed"
+    assert ran.err == f"{OUT}: {said}, tconv.quantized\n"
+    assert {n: t.tolist() for n, t in load_file(tmp_path / OUT).items()} == {n: [0, 1, 2] for n in ("w", *meant)}
     assert metadata(tmp_path / OUT) == {"format": "pt"}
+    assert tconv("diff", "v.pt", OUT).code == 0
+
+
+def test_packed_weights_by_the_name_of_the_note_on_packing(tconv: Tconv, tmp_path: Path) -> None:
+    w = torch.tensor([[-7.0, 7.0], [1.0, 3.5]])
+    torch.save({"w": w, "tconv.packed": w}, tmp_path / "v.pt")
+    assert tconv("v.pt", "--quantize", "int4", "--tie", "-o", OUT, "--verify").code == 0
+    assert tconv(OUT, "--step", "dequantize", "-o", "back.pt").code == 0
+    back = torch.load(tmp_path / "back.pt")
+    assert {n: t.tolist() for n, t in back.items()} == {n: [[-7, 7], [1, 3.5]] for n in ("w", "tconv.packed")}
 
 
 def test_shards_keep_a_name_with_the_bytes_it_means(tconv: Tconv, tmp_path: Path, model: Tied) -> None:

@@ -21,6 +21,7 @@ from tconv.fold import prepare
 from tconv.inputs import find
 from tconv.intake import read_all
 from tconv.request import Silent
+from tconv.stamps import paths_of, refuse_changed, stamps
 from tconv.steps.stack import Stack
 from tconv.suggest import did_you_mean
 from tconv.tensor import Stream
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from tconv.api.pipelines import Steps
     from tconv.ops import Array
     from tconv.request import Request
+    from tconv.stamps import Stamps
     from tconv.tensor import Spec, Tensor
 
 
@@ -62,13 +64,14 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     refuse_other_than_reading(options)
     asked = request(src, None, None, options)
     found = find(asked.inputs)
+    before = stamps(found.inputs)
     streams, failures = read_all(found.inputs, asked, Silent())
     raise_all([*found.failures, *failures])
     chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
     stream = prepare(asked, found.inputs, chosen, ())
     selection.refuse_doubles(stream)
     log_all((*found.notes, *stream.notes))
-    return Tensors(replace(stream, notes=()), asked)
+    return Tensors(replace(stream, notes=()), asked, before)
 
 
 def _chosen(stream: Stream, asked: Request, path: Path) -> Stream:
@@ -91,6 +94,7 @@ class Tensors:
 
     _stream: Stream
     _request: Request
+    _stamps: Stamps
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,7 +140,7 @@ class Tensors:
         """
         stream = passed(self._request, steps_of(steps), self._stream)
         log_all(stream.notes)
-        return Tensors(replace(stream, notes=()), self._request)
+        return Tensors(replace(stream, notes=()), self._request, self._stamps)
 
     @overload
     def batches(
@@ -193,7 +197,9 @@ class Tensors:
             raise
 
     def _arrays(self, tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Array]]:
-        return arrays(tensors, self._request.workers, self._request.max_memory)
+        for tensor, values in arrays(tensors, self._request.workers, self._request.max_memory):
+            refuse_changed(self._stamps, paths_of(tensor))
+            yield tensor, values
 
     @cached_property
     def _by_name(self) -> dict[str, Tensor]:

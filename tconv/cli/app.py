@@ -129,7 +129,7 @@ for _module in (
 _VERBS: dict[str, Any] = {}
 for _command in app.registered_commands:
     _command.cls = Verb
-    _VERBS[getattr(_command.callback, "__name__", "")] = _command
+    _VERBS[getattr(_command.callback, "__name__", "").replace("_", "-")] = _command
 
 
 def _with_verbs_for(argv: list[str]) -> typer.Typer:

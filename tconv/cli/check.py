@@ -106,6 +106,7 @@ def check(
         opened, problems = reading.read(paths, only or [], skip or [], terminal)
         with progress(terminal) as shown:
             checked = ask([one.stream for one in opened], rules, whole=all_, progress=shown)
+        reading.refuse_changed(opened)
         if as_json:
             reading.say_json(_as_json(checked, opened))
         for finding in checked.broken if not (quiet or as_json) else ():

@@ -111,6 +111,7 @@ def diff(
         alike = [pair for pair in pairing.pairs if pair[0].spec.shape == pair[1].spec.shape]
         with console.progress(terminal) as shown:
             differences, problems = compare(alike, tolerance or Tolerance(), shown)
+        reading.refuse_changed(sides)
         raise_all(problems)
         known = {id(first): found for (first, _), found in zip(alike, differences, strict=True)}
         compared = [Compared(x.spec, y.spec, known.get(id(x)), tolerance) for x, y in pairing.pairs]

@@ -85,6 +85,7 @@ def inspect(
         files = [listing.rows(one) for one in opened]
         if read_values:
             problems += _measure(files, terminal)
+            reading.refuse_changed(opened)
     if sort:
         files = listing.arrange(files, sort, descending=sort in BY_SIZE)
     if as_json:

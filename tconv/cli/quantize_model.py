@@ -34,7 +34,7 @@ def quantize_model(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="An .onnx file, or the folder of a TensorFlow SavedModel.",
+            help="An .onnx or .pt2 file, or the folder of a TensorFlow SavedModel.",
             show_default=False,
             rich_help_panel=_MODEL,
         ),
@@ -104,7 +104,8 @@ def quantize_model(
         _option(_CHECK, "Write nothing if an output's SQNR is lower.", "--min-sqnr", metavar="DB"),
     ] = None,
     output: Annotated[
-        str | None, _option(o.OUTPUT, "The file to write (MODEL.int8.onnx, .tflite).", "-o", "--output", metavar="FILE")
+        str | None,
+        _option(o.OUTPUT, "The file to write (MODEL.int8.onnx, .tflite, .pt2).", "-o", "--output", metavar="FILE"),
     ] = None,
     report: Annotated[
         str | None, _option(o.OUTPUT, "The same as --json, as a file.", "--report", metavar="FILE.json")
@@ -131,9 +132,9 @@ def quantize_model(
         --normalize --io int8 -o model.tflite
 
     ONNX models are quantized by onnxruntime (static, QDQ), SavedModels by TensorFlow's Lite converter (all operators
-    int8). tconv brings them the samples as its pipeline makes them, batch by batch, and checks before anything is
-    computed that the model takes just that: shape, layout, dtype. Images are samples, and so is every slice of an
-    array along its first axis.
+    int8), programs of torch.export by torchao (PT2E, for x86). tconv brings them the samples as its pipeline makes
+    them, batch by batch, and checks before anything is computed that the model takes just that: shape, layout, dtype.
+    Images are samples, and so is every slice of an array along its first axis.
 
     Then both models are run on samples that were held back: how far the outputs are apart (SQNR in dB, higher is
     nearer), and for how many the largest number is at the same place (top-1). The same seed draws the same samples.

@@ -18,6 +18,7 @@ from tconv.errors import TconvError, UsageError, printable
 if TYPE_CHECKING:
     from tconv.cli.console import Console
     from tconv.inputs import Input
+    from tconv.stamps import Stamps
     from tconv.tensor import Stream
 
 TROUBLE = 2  # the exit code of check and diff where they cannot tell: 1 is an answer
@@ -36,10 +37,11 @@ Debug = Annotated[bool, typer.Option("--debug", help="A traceback with errors.",
 
 
 class Opened(NamedTuple):
-    """A file and what is in it."""
+    """A file and what is in it. ``stamps``: what it was before, and its shards."""
 
     input: Input
     stream: Stream
+    stamps: Stamps
 
 
 def read(
@@ -52,13 +54,15 @@ def read(
     file is left.
     """
     from tconv.inputs import find
+    from tconv.stamps import stamps
 
     found = find(words, every=True)
     opened: list[Opened] = []
     problems = list(found.failures)
     for one in found.inputs:
         try:
-            opened.append(Opened(one, _stream(one)))
+            before = stamps([one])
+            opened.append(Opened(one, _stream(one), before))
         except TconvError as problem:
             problems.append(problem.at(file=one.path))
     terminal.notes(found.notes)
@@ -74,6 +78,14 @@ def _stream(one: Input) -> Stream:
         return registry.reader(one.format)(one.path, one.name, ReadOptions(channels="keep", frames="all"))
     except OSError as problem:
         raise TconvError(f"cannot be read: {problem.strerror or problem}") from problem
+
+
+def refuse_changed(opened: Sequence[Opened]) -> None:
+    """Raise ``TconvError`` if one of the files is not any more what was opened: an answer would be of two of them."""
+    from tconv import stamps
+
+    for one in opened:
+        stamps.refuse_changed(one.stamps)
 
 
 def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str], terminal: Console) -> list[Opened]:

@@ -248,7 +248,9 @@ def _unpacked(tensor: Tensor, shape: Tensor) -> Tensor:
     rows, columns = (int(n) for n in shape.source.read(0, 2))
     bits = WORD * tensor.spec.shape[1] // columns
     dtype = DTYPES["int4" if bits == 4 else "int8"]
-    whole = RawSource(tensor.source.path, DTYPES["uint8"], (dtype.nbytes(rows * columns),), tensor.source.offset)
+    stored = tensor.source
+    count = dtype.nbytes(rows * columns)
+    whole = RawSource(stored.path, DTYPES["uint8"], (count,), stored.offset, seen=stored.seen)
     flipped = Flipped(whole, _flip(bits), DTYPES["uint8"] if bits == 4 else dtype, whole.shape)
     source: Source = packed.HalfBytes(flipped, dtype, (rows, columns)) if bits == 4 else flipped
     return Tensor(replace(tensor.spec, dtype=dtype, shape=(rows, columns)), source)

@@ -14,6 +14,7 @@ from tconv.errors import TconvError
 from tconv.formats import strided
 from tconv.formats.inflate import Inflated
 from tconv.formats.raw import CHUNK, fill_from, opened, to_native
+from tconv.formats.stamp import Stamp
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -35,9 +36,10 @@ class Cursor:
     is compared when the last byte is read.
     """
 
-    def __init__(self, path: Path, member: Entry) -> None:
+    def __init__(self, path: Path, member: Entry, seen: Stamp | None = None) -> None:
         self.path = path
         self.member = member
+        self.seen = seen
         self._lock = threading.Lock()
         self._content: Inflated | None = None  # what comes next is byte ``_at``
         self._at = 0
@@ -49,12 +51,13 @@ class Cursor:
             if self._recall(start, out):
                 return
             try:
-                with opened(self.path) as file:
+                with opened(self.path, self.seen) as file:
                     content = self._resumed(file, start)
                     self._pass_over(content, since, start)
                     self._advance(content, out)
             except BaseException:
                 self._content = None
+                self._kept.clear()
                 raise
 
     def _resumed(self, file: RawIOBase, start: int) -> Inflated:

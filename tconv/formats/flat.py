@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tconv.errors import TconvError, raise_all
 from tconv.tensor import Extra, Ref, Spec
+from tconv.training import inside
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -78,6 +79,6 @@ def _has_tensor(tree: Any) -> bool:
 
 def _items(tree: Any) -> Iterator[tuple[Any, Any]]:
     if isinstance(tree, Mapping):
-        yield from tree.items()
+        yield from inside(tree).items()
     elif isinstance(tree, (list, tuple)):
         yield from enumerate(tree)

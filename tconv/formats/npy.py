@@ -20,6 +20,7 @@ from tconv.errors import NotTensor, TconvError
 from tconv.formats.flat import check_dtypes, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import RawSource, check_length, checked_bytes, file_size, opened, take, truncated
+from tconv.formats.stamp import Stamp, stamp
 from tconv.tensor import Extra, Range, ReadOptions, Spec, Stream, Tensor
 
 MAGIC = b"\x93NUMPY"
@@ -51,9 +52,9 @@ class Layout:
     def spec(self, name: str) -> Spec:
         return Spec(name, self.dtype, self.shape, range=_RANGES.get(self.dtype.name))
 
-    def source(self, path: Path, at: int = 0) -> RawSource:
+    def source(self, path: Path, at: int = 0, seen: Stamp | None = None) -> RawSource:
         """Its elements, where the header is at byte ``at`` of the file."""
-        return RawSource(path, self.dtype, self.shape, at + self.start, self.swap, self.strides)
+        return RawSource(path, self.dtype, self.shape, at + self.start, self.swap, self.strides, seen)
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
@@ -62,10 +63,10 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     Bytes after the array are refused: a shape that lost a digit, or further arrays, would go unnoticed.
     """
     with opened(path) as file:
-        size = file_size(file)
+        seen, size = stamp(file), file_size(file)
         layout = parse(file, size)
         check_length(layout.start + layout.nbytes, size)
-    return Stream((Tensor(layout.spec(name), layout.source(path)),), Extra("data"))
+    return Stream((Tensor(layout.spec(name), layout.source(path, seen=seen)),), Extra("data"))
 
 
 def parse(stream: RawIOBase, size: int) -> Layout:

@@ -20,6 +20,7 @@ from tconv.formats.deflated import Cursor, DeflatedSource, corrupt
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import CHUNK, Around, check_length, fill, opened, take, to_native
+from tconv.formats.stamp import Stamp, stamp
 from tconv.formats.texts import LISTS, read_texts, text_array
 from tconv.formats.unzip import Entry, entries, surplus
 from tconv.formats.zip import directory, place
@@ -37,12 +38,13 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     tensors, ignored, problems, others = list[Tensor](), list[str](), list[TconvError](), list[NotTensor]()
     texts = dict[str, tuple[str, ...]]()
     with opened(path) as file:
+        seen = stamp(file)
         members = entries(file)
         more = surplus(file)
         _check_unique(members)
         for member in members:
             try:
-                found = _tensor(path, file, member)
+                found = _tensor(path, file, member, seen)
             except NotTensor as other:
                 if _name(member) in LISTS and (listed := read_texts(file, member)) is not None:
                     texts[_name(member)] = listed
@@ -88,7 +90,7 @@ def _check_unique(members: Sequence[Entry]) -> None:
     raise_all([TconvError("two members have this name (apart from the suffix .npy)", tensor=name) for name in twice])
 
 
-def _tensor(path: Path, file: RawIOBase, member: Entry) -> Tensor | None:
+def _tensor(path: Path, file: RawIOBase, member: Entry, seen: Stamp) -> Tensor | None:
     """The array of a member, or None if it is none."""
     if member.name.endswith("/"):
         return None
@@ -100,11 +102,11 @@ def _tensor(path: Path, file: RawIOBase, member: Entry) -> Tensor | None:
     spec = layout.spec(_name(member))
     if member.deflated:
         order = None if layout.strides is None else tuple(reversed(range(len(layout.shape))))
-        cursor = Cursor(path, member)
+        cursor = Cursor(path, member, seen)
         return Tensor(spec, DeflatedSource(layout.dtype, layout.shape, cursor, layout.start, layout.swap, order))
     checksum = PiecewiseCrc32(member.size)
     checksum.add(0, take(member.content(file), layout.start))
-    return Tensor(spec, StoredSource(layout.source(path, member.start), member, checksum))
+    return Tensor(spec, StoredSource(layout.source(path, member.start, seen), member, checksum))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class StoredSource(Around):
             return self.elements.read(lo, hi, out)
         if out is None:
             out = np.empty(hi - lo, self.dtype.numpy)
-        with opened(self.path) as file:
+        with opened(self.path, self.seen) as file:
             self._fill(file, self.elements.offset + lo * self.dtype.itemsize, out)
         to_native(out, self.elements.swap)
         return out
@@ -133,7 +135,7 @@ class StoredSource(Around):
         if self.checksum.total == self.member.crc:
             return
         end = self.member.start + self.member.size
-        with opened(self.path) as file:
+        with opened(self.path, self.seen) as file:
             for offset in range(self.elements.offset, end, CHUNK):
                 self._fill(file, offset, np.empty(min(CHUNK, end - offset), np.uint8))
 

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from io import RawIOBase
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import numpy as np
 
 from tconv.errors import TconvError
 from tconv.formats import strided
+from tconv.formats.stamp import Stamp, refuse_changed
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -29,14 +31,24 @@ CHUNK = 1 << 20  # bytes read in one go where more are wanted
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[RawIOBase]:
-    """A regular file, unbuffered; whatever goes wrong inside is a ``TconvError`` that names it."""
+def opened(path: Path, seen: Stamp | None = None) -> Iterator[RawIOBase]:
+    """A regular file, unbuffered; whatever goes wrong inside is a ``TconvError`` that names it.
+
+    ``seen``: what its header was read from. If it is not that any more, before or after what is done inside, that is
+    what is wrong with it.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for its writer
             kind = "a directory" if path.is_dir() else "not a regular file"
             raise TconvError(f"is {kind}")
         with path.open("rb", buffering=0) as file:
-            yield file
+            refuse_changed(file, seen)
+            try:
+                yield file
+            except Exception:
+                refuse_changed(file, seen)  # which is why it does not fit together
+                raise
+            refuse_changed(file, seen)
     except OSError as problem:
         raise TconvError(f"cannot be read: {problem.strerror or problem}", file=path) from problem
     except TconvError as problem:
@@ -123,7 +135,8 @@ class RawSource:
     """A ``Source`` of elements at byte ``offset`` of a file.
 
     ``swap``: they are in the byte order that is not native. ``strides``, counted in elements and none negative, says
-    how far apart neighbours along each axis lie; None is C order. The maker has checked that all lie in the file.
+    how far apart neighbours along each axis lie; None is C order. The maker has checked that all lie in the file;
+    ``seen`` tells whether that is still the same.
     """
 
     path: Path
@@ -132,6 +145,7 @@ class RawSource:
     offset: int
     swap: bool = False
     strides: tuple[int, ...] | None = None
+    seen: Stamp | None = None
 
     @property
     def seekable(self) -> bool:
@@ -142,21 +156,13 @@ class RawSource:
             out = np.empty(hi - lo, self.dtype.numpy)
         if lo == hi:
             return out
-        with opened(self.path) as file:
+        with opened(self.path, self.seen) as file:
             if self.strides is None:
                 fill(file, self.offset + lo * self.dtype.itemsize, out)
             else:
-                self._check_end(file, self.strides)
-                strided.read(file, self.offset, self.strides, self.shape, lo, out)
+                strided.read(partial(fill, file), self.offset, self.strides, self.shape, lo, out)
         to_native(out, self.swap)
         return out
-
-    def _check_end(self, file: RawIOBase, strides: tuple[int, ...]) -> None:
-        """What is mapped must be there: the file may have shrunk since its header was read."""
-        extent = 1 + sum((n - 1) * s for n, s in zip(self.shape, strides, strict=True))
-        end, size = self.offset + extent * self.dtype.itemsize, file_size(file)
-        if size < end:
-            raise truncated(end, size)
 
     @property
     def scattered(self) -> bool:
@@ -178,6 +184,10 @@ class Around:
     @property
     def path(self) -> Path:
         return self.elements.path
+
+    @property
+    def seen(self) -> Stamp | None:
+        return self.elements.seen
 
     @property
     def dtype(self) -> DType:

@@ -21,6 +21,7 @@ from tconv.formats import mark, packed, strict_json, ties
 from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter, pwrite
 from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
+from tconv.formats.stamp import Stamp, stamp
 from tconv.tensor import Extra, ReadOptions, Source, Spec, Stream, Tensor
 
 if TYPE_CHECKING:
@@ -65,13 +66,13 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     Tensors of a dtype that tconv does not read are among the stream's others.
     """
     with opened(path) as file:
-        size = file_size(file)
+        seen, size = stamp(file), file_size(file)
         header, start = _header(file, size)
         metadata = _metadata(header.pop(METADATA, None))
         entries = _entries(header)
         check_length(start + _end(entries), size)
         halves, metadata = packed.taken(metadata)
-        sources = {e.name: _source(path, start, e, e.dtype, halves.get(e.name)) for e in entries if e.dtype}
+        sources = {e.name: _source(path, seen, start, e, e.dtype, halves.get(e.name)) for e in entries if e.dtype}
         _refuse_unknown(halves, sources)
         specs = [Spec(name, source.dtype, source.shape) for name, source in sources.items()]
         check_names(specs)
@@ -85,7 +86,7 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     return Stream(tensors, extra, tuple(f"{path}: {n}" for n in (*notes, *ties.told(tied))), others)
 
 
-def _source(path: Path, start: int, entry: _Entry, dtype: DType, truth: packed.Packed | None) -> Source:
+def _source(path: Path, seen: Stamp, start: int, entry: _Entry, dtype: DType, truth: packed.Packed | None) -> Source:
     """Where the elements of an entry are; ``truth`` is what its bytes are if they are packed."""
     if packed.is_packed(dtype):
         if truth not in (None, (dtype, entry.shape)):
@@ -94,9 +95,9 @@ def _source(path: Path, start: int, entry: _Entry, dtype: DType, truth: packed.P
                 tensor=entry.name,
             )
         length = entry.end - entry.start
-        bytes_ = RawSource(path, DTYPES["uint8"], (length,), start + entry.start)
+        bytes_ = RawSource(path, DTYPES["uint8"], (length,), start + entry.start, seen=seen)
         return packed.HalfBytes(bytes_, dtype, entry.shape)
-    source = RawSource(path, dtype, entry.shape, start + entry.start)
+    source = RawSource(path, dtype, entry.shape, start + entry.start, seen=seen)
     if truth is None:
         return source
     try:

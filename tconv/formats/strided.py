@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
-import mmap
-from collections.abc import Iterator, Sequence
-from io import RawIOBase
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+from tconv.scratch import buffer
 
 if TYPE_CHECKING:
     from tconv.ops import Array
 
-WINDOW = 1 << 24  # bytes of a file that are mapped at a time, however far apart the elements are
+WINDOW = 1 << 22  # bytes of a file that are read at a time, however far apart the elements are
+GAP = 1 << 16  # bytes between elements that are read as quickly as a further request is made
 
 Index = tuple[slice, ...]
+Fill: TypeAlias = Callable[[int, "Array"], None]
 
 
 def boxes(shape: Sequence[int], lo: int, hi: int, outer: Index = ()) -> Iterator[tuple[int, Index]]:
@@ -58,35 +60,34 @@ def _box(view: Array, index: Index) -> Array:
     return box
 
 
-def read(file: RawIOBase, offset: int, strides: Sequence[int], shape: Sequence[int], lo: int, out: Array) -> None:
+def read(fill: Fill, offset: int, strides: Sequence[int], shape: Sequence[int], lo: int, out: Array) -> None:
     """The elements from ``lo`` on, in C order, of an array at byte ``offset`` of a file into all of ``out``.
 
-    ``strides`` count elements. The caller has checked that the file has all of it.
+    ``strides`` count elements. ``fill`` reads the bytes from an offset on into all of an array, and refuses what the
+    file does not have: of a mapped file that would be a SIGBUS.
     """
     steps = [stride * out.itemsize for stride in strides]
     for at, index in boxes(shape, lo, lo + out.size):
         first = offset + sum(part.start * step for part, step in zip(index, steps, strict=True))
         counts = [part.stop - part.start for part in index]
-        _copy(file, first, steps, out[at - lo : at - lo + math.prod(counts)].reshape(counts))
+        _copy(fill, first, steps, out[at - lo : at - lo + math.prod(counts)].reshape(counts))
 
 
-def _copy(file: RawIOBase, first: int, steps: Sequence[int], target: Array) -> None:
-    """Elements ``steps`` bytes apart along each axis, from byte ``first`` on, a window of the file at a time."""
+def _copy(fill: Fill, first: int, steps: Sequence[int], target: Array) -> None:
+    """Elements ``steps`` bytes apart along each axis, from byte ``first`` on, a window of the file at a time; what lies
+    between them is read too unless it is more than ``GAP``.
+    """
     extent = target.itemsize + sum((n - 1) * step for n, step in zip(target.shape, steps, strict=True))
-    if extent <= WINDOW:
-        _copy_window(file, first, extent, steps, target)
+    axis = max(range(target.ndim), key=lambda axis: (target.shape[axis] > 1, steps[axis]), default=0)
+    count, step = (target.shape[axis], steps[axis]) if target.ndim else (1, 0)
+    apart = count > 1 and count * step - extent > GAP  # from the last element of an index to the first of the next
+    if extent <= WINDOW and not apart:
+        window = buffer("window", np.dtype(np.uint8), extent)
+        fill(first, window)
+        view: np.ndarray[Any, Any] = np.ndarray(target.shape, target.dtype, window, 0, steps)
+        target[...] = view
         return
-    axis = max(range(target.ndim), key=lambda axis: (target.shape[axis] > 1, steps[axis]))
-    count = target.shape[axis]
-    most = max(1, min(WINDOW // steps[axis], (count + 1) // 2))
+    most = 1 if apart else max(1, min(WINDOW // step, (count + 1) // 2))
     for lo in range(0, count, most):
         part = target[(slice(None),) * axis + (slice(lo, lo + most),)]
-        _copy(file, first + lo * steps[axis], steps, part)
-
-
-def _copy_window(file: RawIOBase, first: int, extent: int, steps: Sequence[int], target: Array) -> None:
-    lead = first % mmap.ALLOCATIONGRANULARITY
-    with mmap.mmap(file.fileno(), lead + extent, access=mmap.ACCESS_READ, offset=first - lead) as mapped:
-        view: np.ndarray[Any, Any] = np.ndarray(target.shape, target.dtype, mapped, lead, steps)
-        target[...] = view
-        del view  # a map that is still looked at cannot be closed
+        _copy(fill, first + lo * step, steps, part)

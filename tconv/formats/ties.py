@@ -12,11 +12,12 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tconv.formats import mark
+from tconv.formats import mark, packed
+from tconv.quant import noted
 from tconv.tensor import Spec, Tensor
 
 TIED = "tied"  # the attribute of a tensor that has no bytes of its own in its file
-OWN_KEYS = frozenset((mark.FRAMEWORK, mark.KEY))  # what metadata mean by these is something else
+OWN_KEYS = frozenset((mark.FRAMEWORK, mark.KEY, packed.KEY, noted.KEY))  # metadata mean something else by these
 _LISTED = 5
 
 

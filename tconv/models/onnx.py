@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -16,7 +13,8 @@ import onnxruntime
 from onnxruntime import quantization
 
 from tconv.errors import TconvError, UsageError
-from tconv.models.route import How, Route
+from tconv.models.quiet import hushed
+from tconv.models.route import How, Route, theirs
 from tconv.models.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -71,7 +69,7 @@ class OnnxRoute(Route):
         options: dict[str, Any] = {"CalibStridedMinMax": 1}  # else it keeps what comes of every batch
         if how.percentile is not None:
             options["CalibPercentile"] = how.percentile
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder, _hushed():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder, hushed():
             prepared = Path(folder) / "prepared.onnx"
             try:
                 quantization.quant_pre_process(str(self._path), str(prepared), skip_symbolic_shape=True)
@@ -90,7 +88,7 @@ class OnnxRoute(Route):
             except (TconvError, OSError, MemoryError):
                 raise
             except Exception as problem:  # it has no errors of its own, but those of everything that it uses
-                raise _theirs("onnxruntime cannot quantize it", problem, self._path) from problem
+                raise theirs("onnxruntime cannot quantize it", problem, self._path) from problem
 
     def reopened(self, path: Path) -> Run:
         return partial(_run, _session(path, self._workers), path)
@@ -126,7 +124,7 @@ def _session(path: Path, workers: int) -> Any:
     except MemoryError:
         raise
     except Exception as problem:
-        raise _theirs("is no model that onnxruntime runs", problem, path) from problem
+        raise theirs("is no model that onnxruntime runs", problem, path) from problem
 
 
 def _run(session: Any, path: Path, batch: Array) -> dict[str, Array]:
@@ -136,23 +134,5 @@ def _run(session: Any, path: Path, batch: Array) -> dict[str, Array]:
     except MemoryError:
         raise
     except Exception as problem:
-        raise _theirs("onnxruntime cannot run it", problem, path) from problem
+        raise theirs("onnxruntime cannot run it", problem, path) from problem
     return dict(zip(names, found, strict=True))
-
-
-def _theirs(what: str, problem: Exception, path: Path) -> TconvError:
-    """An error of the library, of which the first line says most."""
-    text = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-    return TconvError(f"{what}: {text[:200]}", file=path)
-
-
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Without what onnxruntime prints of its progress and advises: stdout is for results."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):
-            yield
-    finally:
-        logging.disable(before)

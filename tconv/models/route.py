@@ -65,11 +65,16 @@ class Route(ABC):
         """What the quantized model at ``path`` makes of a batch, as floats."""
 
 
-_ROUTES = {".onnx": "tconv.models.onnx:OnnxRoute", "": "tconv.models.tflite:TfliteRoute"}
+# By suffix, none for a folder: the class, and the extra that installs what it needs.
+_ROUTES = {
+    ".onnx": ("tconv.models.onnx:OnnxRoute", "onnx"),
+    "": ("tconv.models.tflite:TfliteRoute", "tensorflow"),
+    ".pt2": ("tconv.models.pt2e:Pt2eRoute", "pt2e"),
+}
 
 
 def route_for(path: Path, workers: int) -> Route:
-    """The way for the model at ``path``: .onnx, or the folder of a SavedModel."""
+    """The way for the model at ``path``: .onnx, .pt2, or the folder of a SavedModel."""
     if path.is_dir() and not (path / "saved_model.pb").is_file():
         raise TconvError("is a folder, and holds no saved_model.pb", remedy=_KNOWN, file=path)
     if not path.exists():
@@ -77,16 +82,25 @@ def route_for(path: Path, workers: int) -> Route:
     suffix = "" if path.is_dir() else path.suffix.lower()
     if suffix not in _ROUTES:
         raise TconvError("is no model that tconv quantizes as a whole", remedy=_KNOWN, file=path)
+    target, extra = _ROUTES[suffix]
     try:
-        kind: type[Route] = load(_ROUTES[suffix])
+        kind: type[Route] = load(target)
     except ImportError as problem:
-        needs = "onnx" if suffix else "tensorflow"
         raise TconvError(
-            f"{problem.name or needs} is not installed, which quantizes such models",
-            remedy=f"pip install 'tconv[{needs}]'",
+            f"{problem.name or extra} is not installed, which quantizes such models",
+            remedy=f"pip install 'tconv[{extra}]'",
             file=path,
         ) from problem
     return kind(path, workers)
 
 
-_KNOWN = "an .onnx file or the folder of a TensorFlow SavedModel is; of weights it is tconv WEIGHTS --quantize int8"
+def theirs(what: str, problem: Exception, path: Path) -> TconvError:
+    """An error of a library, of which the first line says most."""
+    text = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    return TconvError(f"{what}: {text[:200]}", file=path)
+
+
+_KNOWN = (
+    "an .onnx file, a .pt2 of torch.export or the folder of a TensorFlow SavedModel is; of weights it is tconv WEIGHTS "
+    "--quantize int8"
+)

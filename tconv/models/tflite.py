@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import sys
-import tempfile
-import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,7 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from tconv.errors import TconvError, UsageError
-from tconv.models.route import How, Route
+from tconv.models.quiet import hushed
+from tconv.models.route import How, Route, theirs
 from tconv.models.wanted import Wanted
 from tconv.quant.grid import grid
 
@@ -26,23 +23,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # errors only, of which it tells when it raises them, too
 
 
-@contextlib.contextmanager
-def _hushed() -> Iterator[None]:
-    """Without what TensorFlow and its converter write to standard error from C++, and without Python's warnings."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with tempfile.TemporaryFile() as sink, warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            os.dup2(sink.fileno(), 2)
-            yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(kept, 2)
-        os.close(kept)
-
-
-with _hushed():
+with hushed():
     import tensorflow as tf
 
 SIGNATURE = "serving_default"
@@ -58,12 +39,12 @@ class TfliteRoute(Route):
         self._path = path
         self._workers = workers
         try:
-            with _hushed():
+            with hushed():
                 self._model = tf.saved_model.load(str(path))
         except (MemoryError, KeyboardInterrupt):
             raise
         except Exception as problem:
-            raise _theirs("is no SavedModel that TensorFlow loads", problem, path) from problem
+            raise theirs("is no SavedModel that TensorFlow loads", problem, path) from problem
         if SIGNATURE not in self._model.signatures:
             there = ", ".join(self._model.signatures) or "none"
             raise TconvError(f"it has no signature {SIGNATURE}, but {there}", file=path)
@@ -110,13 +91,13 @@ class TfliteRoute(Route):
         converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
         converter.inference_input_type = converter.inference_output_type = getattr(tf, how.io or "float32")
         try:
-            with _hushed():
+            with hushed():
                 made = converter.convert()
         except (MemoryError, KeyboardInterrupt):
             raise
         except Exception as problem:
             if not failed:
-                raise _theirs("TensorFlow cannot quantize it", problem, self._path) from problem
+                raise theirs("TensorFlow cannot quantize it", problem, self._path) from problem
         if failed:
             raise failed[0]
         path.write_bytes(made)
@@ -124,13 +105,13 @@ class TfliteRoute(Route):
     def reopened(self, path: Path) -> Run:
         name = self.wanted.name
         try:
-            with _hushed():
+            with hushed():
                 interpreter = tf.lite.Interpreter(model_path=str(path), num_threads=self._workers)
                 runner = interpreter.get_signature_runner(SIGNATURE)
                 into, out = runner.get_input_details()[name], runner.get_output_details()
                 runner(**{name: np.zeros(into["shape"], into["dtype"])})  # the first run is the one that talks
         except (ValueError, RuntimeError) as problem:
-            raise _theirs("TensorFlow Lite cannot run it", problem, self._path) from problem
+            raise theirs("TensorFlow Lite cannot run it", problem, self._path) from problem
 
         def run(batch: Array) -> Mapping[str, Array]:
             # The interpreter is what the runner lies in, and must live as long.
@@ -158,9 +139,3 @@ def _values(q: Array, detail: Mapping[str, Any]) -> Array:
         return q
     scale, zero = detail["quantization"]
     return grid(q.dtype.name, "affine").dequantize(q, np.float32(scale), np.float32(zero))
-
-
-def _theirs(what: str, problem: Exception, path: Path) -> TconvError:
-    """An error of the library, of which the first line says most."""
-    text = (str(problem).strip() or type(problem).__name__).splitlines()[0]
-    return TconvError(f"{what}: {text[:200]}", file=path)

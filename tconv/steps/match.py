@@ -41,7 +41,7 @@ class Match(Step):
     says what is done to it. ``"GLOB": []`` leaves tensors as they are, as does the lack of a rule.
 
     The steps of a rule see its tensors alone. Tensors keep their order; what a step adds follows what it was made of.
-    Storage that tensors under different rules share is theirs no longer: each gets its own.
+    Tensors share a storage no longer where other things are done to them: each gets its own.
     """
 
     name: ClassVar[str] = "match"
@@ -93,7 +93,7 @@ class Match(Step):
     def _through(self, stream: Stream, settle: Callable[[Step, Stream], Step]) -> tuple[Match, Stream]:
         """Each rule's tensors through its steps, as ``settle`` has them: the steps, and what came of the tensors."""
         ruled = {t.spec.name: self.rule_of(t.spec.name) for t in stream.tensors}
-        tensors = [_unshared(t, ruled) for t in stream.tensors]
+        tensors = stream.tensors
         extra = replace(stream.extra, partial=stream.extra.partial or len(tensors) > 1)
         placed = [(n, t) for n, t in enumerate(tensors) if ruled[t.spec.name] is None]
         rules: list[Rule] = []
@@ -148,14 +148,6 @@ def _chained(
         except TconvError as problem:
             raise problem.at(step=str(step)) from None
     return tuple(done), part
-
-
-def _unshared(tensor: Tensor, ruled: dict[str, int | None]) -> Tensor:
-    """An alias of a tensor under another rule has bytes of its own from now on."""
-    base = tensor.spec.alias_of
-    if base is None or ruled.get(base) == ruled[tensor.spec.name]:
-        return tensor
-    return replace(tensor, spec=replace(tensor.spec, alias_of=None))
 
 
 def _places(own: Sequence[tuple[int, Tensor]], made: Sequence[Tensor]) -> Iterator[tuple[int, Tensor]]:

@@ -25,6 +25,7 @@ from tconv.quant.search import METHODS
 from tconv.steps.clamp import number
 from tconv.steps.touch import on_touched
 from tconv.tensor import Spec, Step, Tensor
+from tconv.twins import firsts
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -94,7 +95,7 @@ class Quant(Step):
         tensors, ops = [t for t, _ in asked], [op for _, op in asked]
         # Pictures are samples of one input, and so are batches of them, which are called alike.
         pictures = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
-        pools = ["" if pictures else t.spec.alias_of or t.spec.name for t in tensors]
+        pools = ["" if pictures else first.spec.name for first in firsts(tensors)]
         how = Calibration(self.calibrate, self.percentile)  # type: ignore[arg-type]  # checked
         found = fit(tensors, ops, pools, scan, how)
         decided = dict(zip((t.spec.name for t in tensors), found, strict=True))
@@ -125,13 +126,16 @@ class Quant(Step):
         added: dict[str, list[str]] = {}
         said = noted.told(stream.extra.metadata)
         names = {t.spec.name for t in stream.tensors}
-        for tensor in made.tensors:
+        numbers: dict[str, list[Tensor]] = {}  # beside each tensor; those of tensors that are the same are so too
+        for tensor, first in zip(made.tensors, firsts(made.tensors), strict=True):
             tensors.append(tensor)
             op = self._op(tensor)
             if op is None:
                 continue
-            beside = _beside(tensor, op, str(self))
+            known = numbers.get(first.spec.name)
+            beside = _called(known, first, tensor) if known else _beside(tensor, op, str(self))
             _refuse_taken(tensor, beside, names)
+            numbers[tensor.spec.name] = beside
             added[tensor.spec.name] = [t.spec.name for t in beside]
             tensors += beside
             said[tensor.spec.name] = noted.described(op)
@@ -260,6 +264,12 @@ def _refuse_taken(tensor: Tensor, beside: Sequence[Tensor], names: Collection[st
             )
 
 
+def _called(beside: Sequence[Tensor], first: Tensor, tensor: Tensor) -> list[Tensor]:
+    """What is beside ``first``, beside a tensor that is the same."""
+    names = [f"{tensor.spec.name}{t.spec.name.removeprefix(first.spec.name)}" for t in beside]
+    return [replace(t, spec=replace(t.spec, name=name)) for t, name in zip(beside, names, strict=True)]
+
+
 def _shape(spec: Spec, op: Quantize) -> tuple[int, ...]:
     if op.group is not None:
         return (spec.shape[0], prod(spec.shape[1:]) // op.group) if len(spec.shape) > 1 else (1, spec.size // op.group)
@@ -270,8 +280,7 @@ def _given(tensor: Tensor, what: str, values: np.ndarray[Any, Any], shape: tuple
     spec, size = tensor.spec, prod(shape)
     full = values if values.size == size else np.broadcast_to(values[:1], (size,))  # not decided yet
     dtype = DTYPES[values.dtype.name]
-    alias = f"{spec.alias_of}.{what}" if spec.alias_of else None
-    made = Spec(f"{spec.name}.{what}", dtype, shape, alias_of=alias, attrs={"made": step})
+    made = Spec(f"{spec.name}.{what}", dtype, shape, attrs={"made": step})
     return Tensor(made, ArraySource(tensor.source.path, dtype, shape, full))
 
 

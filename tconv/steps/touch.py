@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 from collections import defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tconv.errors import TconvError, raise_all
@@ -64,7 +63,7 @@ def on_touched(
     notes += [f"{step}: the optimizer's state stays as it is ({_count(state)})"] if state else []
     notes += [f"{step}: complex weights stay as they are ({_count(alone)})"] if alone else []
     notes += [f"{step}: what is quantized stays as it is ({_count(sorted(earlier))})"] if earlier else []
-    return stream.with_tensors([_free(t, touched) for t in made], *notes)
+    return stream.with_tensors(made, *notes)
 
 
 def labels(stream: Stream) -> set[str]:
@@ -130,14 +129,6 @@ def _training_state(stream: Stream) -> list[str]:
         return []
     names = training_state(stream.extra.tree)
     return [t.spec.name for t in stream.tensors if t.spec.name in names and is_floating(t.spec.dtype)]
-
-
-def _free(tensor: Tensor, touched: set[str]) -> Tensor:
-    """An alias of a tensor that fared otherwise has bytes of its own from now on."""
-    base = tensor.spec.alias_of
-    if base is None or (base in touched) == (tensor.spec.name in touched):
-        return tensor
-    return replace(tensor, spec=replace(tensor.spec, alias_of=None))
 
 
 def _nothing(stream: Stream, step: Step, *, quantized: bool) -> TconvError:

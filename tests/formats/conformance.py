@@ -107,6 +107,25 @@ class Reading(Format):
         chosen = random.Random(len(data))
         return [chosen.randrange(len(data)) for _ in range(FLIPS)]
 
+    @pytest.mark.parametrize("how", ["replaced", "written to", "cut off"])
+    def test_a_file_that_changes_after_its_header_was_read(self, how: str, tmp_path: Path) -> None:
+        stream = self.read(self.sample(tmp_path))
+        for path in {tensor.source.path for tensor in stream.tensors}:
+            before, data = path.stat(), path.read_bytes()
+            if how == "replaced":
+                path.rename(tmp_path / "old")  # whose inode is not given to another file
+                path.write_bytes(data)
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            elif how == "written to":
+                path.write_bytes(data)
+                os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 1_000_000))
+            else:
+                os.truncate(path, len(data) - 1)
+        for tensor in stream.tensors:
+            if tensor.spec.size:
+                with pytest.raises(TconvError, match="changed while it was read"):
+                    tensor.source.read(0, tensor.spec.size)
+
     def test_specs_say_what_the_values_are(self, tmp_path: Path) -> None:
         path = self.sample(tmp_path)
         want = self.reference(path)

@@ -205,7 +205,7 @@ def test_a_part_of_a_large_fortran_array_takes_little_memory(tmp_path: Path) -> 
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert (got == np.arange(4_000_123, 4_010_456)).all()
-    assert peak < 1_000_000
+    assert peak < 10_000_000  # a window or two of the 32 MB
 
 
 def array_of(*items: object) -> np.ndarray[Any, np.dtype[Any]]:
@@ -341,7 +341,7 @@ def test_a_file_that_shrinks_after_its_header_was_read(tmp_path: Path, order: An
     np.save(path, np.ones((50, 20), order=order))
     (tensor,) = read(path, "x", ReadOptions()).tensors
     path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(TconvError, match=r"truncated: expected 8,128 bytes, found 8,119"):
+    with pytest.raises(TconvError, match="changed while it was read"):
         tensor.source.read(0, 1000)
 
 

@@ -69,6 +69,7 @@ def test_what_the_library_ties_has_all_its_names(tmp_path: Path) -> None:
         {"w": "b", "b": "w"},
         {"w": "w"},
         {"format": "w"},
+        {"tconv.quantized": "w"},
         {"a": "W"},
         {"a": "w "},
         {"a": ""},

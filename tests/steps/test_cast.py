@@ -65,15 +65,6 @@ def test_optimizer_state_keeps_its_dtype_and_is_noted() -> None:
     assert [t.spec.dtype.name for t in plain.tensors] == ["float16"] * 3
 
 
-def test_an_alias_of_something_that_fared_otherwise_stands_alone() -> None:
-    base, same = (tensor(np.array([1], np.float32), name) for name in ("optimizer.master", "w"))
-    alias = Tensor(replace(base.spec, name="v", alias_of="optimizer.master"), base.source)
-    tied = Tensor(replace(same.spec, name="u", alias_of="w"), same.source)
-    tree = {"optimizer": {"master": Ref("optimizer.master")}, "w": Ref("w"), "v": Ref("v"), "u": Ref("u")}
-    made = Cast("half").apply(weights(base, same, alias, tied, tree=tree))
-    assert [t.spec.alias_of for t in made.tensors] == [None, None, None, "w"]
-
-
 def test_a_cast_that_touches_nothing_is_an_error_naming_the_dtypes() -> None:
     given = weights(tensor(np.array([1], np.int64), "a"), tensor(np.array([True]), "b"))
     with pytest.raises(TconvError, match="touches no tensor: the dtypes here are bool, int64"):

@@ -56,15 +56,6 @@ def test_what_a_step_adds_or_joins_takes_the_place_of_what_it_was_made_of() -> N
     ]  # fmt: skip
 
 
-def test_storage_shared_across_rules_is_shared_no_longer() -> None:
-    base, tied, other = weights("a", "b.tied", "b.too").tensors
-    tied, other = (replace(t, spec=replace(t.spec, alias_of="a")) for t in (tied, other))
-    made = match('match("a": cast(float16), "b.too": [])').apply(Stream((base, tied, other), Extra("weights")))
-    assert [t.spec.alias_of for t in made.tensors] == [None, None, None]
-    made = match('match("*": cast(float16))').apply(Stream((base, tied, other), Extra("weights")))
-    assert [t.spec.alias_of for t in made.tensors] == [None, "a", "a"]
-
-
 def test_one_integer_field_of_several_is_asked_about_though_its_rule_sees_it_alone() -> None:
     fields = stream(tensor(np.zeros(2), "x"), tensor(np.arange(2), "label"))
     step = match('match("x": cast(float16), "*": cast(float32))')

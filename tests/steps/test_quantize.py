@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tconv import twins
 from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.pipeline import steps_from_text
@@ -131,7 +132,7 @@ def test_the_tree_gets_the_numbers_right_after_the_tensor() -> None:
 def test_aliases_stay_aliases_and_so_do_their_numbers() -> None:
     base = tensor(random(2, 2), "w")
     tied = Tensor(replace(base.spec, name="v", alias_of="w"), base.source)
-    made = settled(Quant("uint8"), weights(base, tied))
+    made = twins.settled(settled(Quant("uint8"), weights(base, tied)))
     assert {t.spec.name: t.spec.alias_of for t in made.tensors} == {
         "w": None, "w.scale": None, "w.zero_point": None,
         "v": "w", "v.scale": "w.scale", "v.zero_point": "w.zero_point",

@@ -21,6 +21,7 @@ from tconv.formats.image import jpeg
 from tconv.formats.image.channels import assemble
 from tconv.formats.image.exif import place, turn_box
 from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
+from tconv.formats.stamp import Stamp, refuse_changed, stamp
 from tconv.tensor import Extra, Raster, ReadOptions, Scalable, Stream, Tensor
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     the spec's range says which is white (4095 in 12 bits, a PNM's largest value); floats have no known range.
     """
     with _refusing(path):
-        family, header = _scan(path, options)
+        family, header, seen = _scan(path, options)
         spec = describe(name, header, options)
-    source = ImageSource(path, spec.dtype, spec.shape, family, header, options)
+    source = ImageSource(path, spec.dtype, spec.shape, family, header, options, seen)
     return Stream((Tensor(spec, source),), _DATA, tuple(_notes(path, header, options)))
 
 
@@ -66,6 +67,7 @@ class ImageSource(Scalable):
     family: str
     header: Header
     options: ReadOptions
+    seen: Stamp
     padded: bool = False
 
     @property
@@ -102,7 +104,7 @@ class ImageSource(Scalable):
         header = self.header.shrunk(shrink)
         size = (header.width, header.height) if turned > 4 else (header.height, header.width)
         shape = (*size, 4) if padded else (*size, *self.shape[2:])
-        source = ImageSource(self.path, self.dtype, shape, self.family, header, self.options, padded)
+        source = ImageSource(self.path, self.dtype, shape, self.family, header, self.options, self.seen, padded)
         box = turn_box((0, 0, self.header.height / shrink, self.header.width / shrink), *header.size, turned)
         return Raster(source, box, padded, shrink)
 
@@ -115,12 +117,19 @@ class ImageSource(Scalable):
 
     def _decode(self, out: Array) -> None:
         with _refusing(self.path):
-            data = self.path.read_bytes()
+            data = self._bytes()
             if self._direct:
                 # Bit for bit what the long way gives, but without a copy: most images that anyone has.
                 jpeg.decode_as(data, self.header, self.options.channels.upper() + "X" * self.padded, out)
             else:
                 self._assemble(data, out)
+
+    def _bytes(self) -> bytes:
+        """All of the file, which must be the one whose header was read."""
+        with self.path.open("rb", buffering=0) as file:
+            data = file.readall()
+            refuse_changed(file, self.seen)
+        return data
 
     @property
     def _direct(self) -> bool:
@@ -134,9 +143,6 @@ class ImageSource(Scalable):
     def _assemble(self, data: bytes, out: Array) -> None:
         every = self.options.frames == "all" and self.header.frames > 1
         decoder = _family(self.family)
-        found = decoder.scan(io.BytesIO(data), self.options.frames == "all")
-        if found.shrunk(self.header.shrink) != self.header:
-            raise TconvError("the file has changed since its header was read", remedy="run it again")
         places = out if every else out[None]
         done = 0
         for picture in decoder.decode(data, self.header, len(places)):
@@ -147,16 +153,16 @@ class ImageSource(Scalable):
             raise EOFError(f"it has {done} frames of the {len(places)} that it should have")
 
 
-def _scan(path: Path, options: ReadOptions) -> tuple[str, Header]:
+def _scan(path: Path, options: ReadOptions) -> tuple[str, Header, Stamp]:
     with path.open("rb", buffering=0) as raw:
-        head = raw.read(64)
+        seen, head = stamp(raw), raw.read(64)
         if not head:
             raise TconvError("the file is empty (0 bytes)", remedy=_MENDED)
         family = _kind(head)
         raw.seek(0)
         # A JPEG is read in a few large pieces, the others in many small ones.
         file = raw if family == "jpeg" else io.BufferedReader(raw)
-        return family, _family(family).scan(cast(BinaryIO, file), options.frames == "all")
+        return family, _family(family).scan(cast(BinaryIO, file), options.frames == "all"), seen
 
 
 def _kind(head: bytes) -> str:

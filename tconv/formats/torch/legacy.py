@@ -8,6 +8,7 @@ from io import RawIOBase
 from typing import Any, BinaryIO
 
 from tconv.formats.raw import file_size, truncated
+from tconv.formats.stamp import stamp
 from tconv.formats.torch.objects import Storage, damaged
 from tconv.formats.torch.storage import Checkpoint, Place, Storages
 from tconv.formats.torch.unpickle import Unpickler
@@ -19,7 +20,7 @@ _COUNT = struct.Struct("<q")  # before each storage: its number of elements
 
 def load(raw: RawIOBase) -> Checkpoint:
     """What the file holds, without the bytes of its storages, which are little endian whatever machine wrote them."""
-    size = file_size(raw)
+    seen, size = stamp(raw), file_size(raw)
     file = io.BufferedReader(raw)
     storages = Storages()
 
@@ -35,7 +36,7 @@ def load(raw: RawIOBase) -> Checkpoint:
         places = _places(file, size, keys, storages.found)
         more = size - file.tell()
         notes = (f"the {more:,} bytes after its end are ignored",) if more else ()
-        return Checkpoint(value, pickled, places, False, notes)
+        return Checkpoint(value, pickled, places, False, notes, seen)
     finally:
         file.detach()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import RawIOBase
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from tconv.formats.torch.storage import Checkpoint, make_source
 from tconv.formats.torch.tree import Flat, flatten
 from tconv.tensor import Extra, ReadOptions, Ref, Spec, Stream, Tensor
 
-_LEGACY = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."  # the magic number as a pickle, after two bytes that name the protocol
-_HEAD = 16  # bytes that tell the layout
+# The magic number as a pickle: after two bytes that name the protocol and, from 4 on, the length of a frame.
+_LEGACY = re.compile(rb"\x80[\x02-\x05](\x95[\s\S]{8})?\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.")
+_HEAD = 24  # bytes that tell the layout
 
 
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
@@ -39,7 +41,7 @@ def _load(path: Path, file: RawIOBase) -> Checkpoint:
     head = take(file, _HEAD)
     if head.startswith(b"PK"):
         return zipped.load(path, file)
-    if head[2:].startswith(_LEGACY):
+    if _LEGACY.match(head):
         return legacy.load(file)
     if head.startswith(b"\x80"):
         raise TconvError(

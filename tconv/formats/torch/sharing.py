@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tconv.formats.raw import c_strides
 from tconv.formats.torch.objects import StoredTensor
@@ -27,13 +27,17 @@ class View(NamedTuple):
 
 class _Place(NamedTuple):
     """Where the elements of a tensor lay when it was read. ``storage`` is unique across all files, and to the dtype
-    that it was read as, whose elements ``offset`` and ``stride`` count.
+    that it was read as, whose elements ``offset`` and ``stride`` count; ``chain`` to what is done to them since.
     """
 
     storage: str
     offset: int
     shape: tuple[int, ...]
     stride: tuple[int, ...]
+    chain: int = 0
+
+
+_Shared: TypeAlias = "tuple[str, int, DType]"  # what tensors have in common that may share a storage
 
 
 class _Cover(NamedTuple):
@@ -66,14 +70,14 @@ def share(specs: Sequence[Spec]) -> list[View]:
 
     An alias is a view of the first tensor of its kind that has its dtype and shape. A tensor that was read as a part
     of what another one covers from end to end becomes a part of it again, if both still have the same dtype and their
-    old shapes. All others are views of themselves.
+    old shapes, and the same was done to both. All others are views of themselves.
     """
     bases = _bases(specs)
     covers = _covers(specs, bases)
     views = []
     for base, spec in zip(bases, specs, strict=True):
         view, place = View(base, 0, c_strides(spec.shape)), _place(spec)
-        cover = covers.get((place.storage, spec.dtype)) if place else None
+        cover = covers.get((place.storage, place.chain, spec.dtype)) if place else None
         if place and cover and place != cover.place and _within(place, cover.place):
             view = View(cover.at, place.offset - cover.place.offset, place.stride)
         views.append(view)
@@ -94,16 +98,17 @@ def _kind(spec: Spec) -> tuple[Any, ...]:
     return (_Place(**known) if known else spec.alias_of or spec.name, spec.dtype, spec.shape)
 
 
-def _covers(specs: Sequence[Spec], bases: Sequence[int]) -> dict[tuple[str, DType], _Cover]:
-    """For each old storage and dtype the largest tensor that lay in it without gaps, the first of them."""
-    found: dict[tuple[str, DType], _Cover] = {}
+def _covers(specs: Sequence[Spec], bases: Sequence[int]) -> dict[_Shared, _Cover]:
+    """For each old storage, dtype and chain the largest tensor that lay in it without gaps, the first of them."""
+    found: dict[_Shared, _Cover] = {}
     for i, spec in enumerate(specs):
         place = _place(spec)
         if place is None or bases[i] != i or not in_c_order(place.shape, place.stride):
             continue
-        known = found.get((place.storage, spec.dtype))
+        shared = (place.storage, place.chain, spec.dtype)
+        known = found.get(shared)
         if known is None or math.prod(place.shape) > math.prod(known.place.shape):
-            found[place.storage, spec.dtype] = _Cover(i, place)
+            found[shared] = _Cover(i, place)
     return found
 
 

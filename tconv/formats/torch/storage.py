@@ -12,6 +12,7 @@ import numpy as np
 
 from tconv.formats.deflated import Cursor, DeflatedSource
 from tconv.formats.raw import Around, RawSource
+from tconv.formats.stamp import Stamp
 from tconv.formats.torch.objects import Storage, StorageType, StoredTensor, damaged, unsupported
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class Place(NamedTuple):
 
 class Checkpoint(NamedTuple):
     """What a file holds. ``places``: where each storage is; ``pickled``: the size in bytes of the description;
-    ``notes``: what the user should hear.
+    ``notes``: what the user should hear; ``seen``: which state of the file it is.
     """
 
     value: Any
@@ -39,6 +40,7 @@ class Checkpoint(NamedTuple):
     places: Mapping[str, Place]
     big_endian: bool
     notes: tuple[str, ...] = ()
+    seen: Stamp | None = None
 
 
 class Storages:
@@ -108,7 +110,7 @@ def make_source(path: Path, tensor: StoredTensor, checkpoint: Checkpoint) -> Sou
     strides = None if in_c_order(tensor.shape, tensor.stride) else used
     if deflated:
         return _deflated(tensor, deflated, offset, swap, strides)
-    elements = RawSource(path, tensor.dtype, tensor.shape, start + offset, swap, strides)
+    elements = RawSource(path, tensor.dtype, tensor.shape, start + offset, swap, strides, checkpoint.seen)
     return Marked(elements, tensor.conj, tensor.neg) if tensor.conj or tensor.neg else elements
 
 

@@ -7,6 +7,7 @@ from io import RawIOBase
 from pathlib import Path
 
 from tconv.formats.deflated import Cursor
+from tconv.formats.stamp import stamp
 from tconv.formats.torch import script
 from tconv.formats.torch.archive import Archive
 from tconv.formats.torch.storage import Checkpoint, Place, Storages
@@ -21,6 +22,7 @@ def load(path: Path, file: RawIOBase) -> Checkpoint:
     Raises ``TconvError`` for broken archives. Checksums of stored members are not compared: torch.save can be told
     not to compute them.
     """
+    seen = stamp(file)
     archive = Archive(file)
     storages = Storages()
     data = archive.content("data.pkl")
@@ -29,9 +31,9 @@ def load(path: Path, file: RawIOBase) -> Checkpoint:
     paid = min(len(data), _UNPACKED * archive.member("data.pkl").compressed)
     value = Unpickler(io.BytesIO(data), len(data), storages.load, **find, paid=paid).load()
     members = {key: archive.member(f"data/{key}") for key in storages.found}
-    places = {key: Place(m.start, m.size, Cursor(path, m) if m.deflated else None) for key, m in members.items()}
+    places = {key: Place(m.start, m.size, Cursor(path, m, seen) if m.deflated else None) for key, m in members.items()}
     notes = archive.notes
     if program:
         value, note = script.state_dict(value, archive)
         notes = (*notes, note)
-    return Checkpoint(value, len(data), places, archive.big_endian(), notes)
+    return Checkpoint(value, len(data), places, archive.big_endian(), notes, seen)

@@ -323,7 +323,7 @@ def test_a_file_that_changes_in_between_is_refused(tmp_path: Path) -> None:
         path = written(tmp_path, saved(RGB, form))
         tensor = tensor_of(path)
         written(tmp_path, saved(photo(24, 48), form))
-        with pytest.raises(TconvError, match=r"changed since|it decodes to|out of bounds|buffer"):
+        with pytest.raises(TconvError, match="changed while it was read"):
             tensor.source.read(0, tensor.spec.size)
 
 

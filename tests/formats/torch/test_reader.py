@@ -88,6 +88,19 @@ def test_every_dtype_of_any_bits(tmp_path: Path, dtype: str, legacy: bool) -> No
 
 
 @pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_every_protocol_of_the_legacy_layout(tmp_path: Path, protocol: int) -> None:
+    w = torch.arange(12.0).view(3, 4)
+    value = {"w": w, "row": w[1], "p": torch.nn.Parameter(torch.tensor([0.5], dtype=torch.bfloat16)), "n": 3}
+    path = saved(tmp_path / "x.bin", value, legacy=True, protocol=protocol)
+    assert registry.detect(path).name == "pt"
+    (tmp_path / "x").write_bytes(path.read_bytes())  # no suffix tells
+    assert registry.detect(tmp_path / "x").name == "pt"
+    loaded = torch.load(path, weights_only=False)
+    found = {t.spec.name: values(t).astype(float).tolist() for t in read_pt(path).tensors}
+    assert found == {n: loaded[n].tolist() for n in ("w", "row", "p")}
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
 def test_every_protocol_that_torch_saves_in(tmp_path: Path, protocol: int) -> None:
     value = {"w": torch.arange(3), "epoch": 300, "name": "é", "raw": b"\xff", "seen": {1, 2}, "big": 2**80}
     stream = read_pt(saved(tmp_path / "x.pt", value, protocol=protocol))

@@ -1,0 +1,130 @@
+"""Programs of torch.export (.pt2) by torchao's quantization of exported programs (PT2E), for its x86 backend."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tconv.errors import TconvError, UsageError
+from tconv.models.quiet import hushed
+from tconv.models.route import How, Route, theirs
+from tconv.models.wanted import Wanted
+
+with hushed():
+    import torch
+    from torch.utils import _pytree as pytree
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+if TYPE_CHECKING:
+    from tconv.models.route import Run
+    from tconv.models.samples import Batches
+    from tconv.ops import Array
+
+
+class Pt2eRoute(Route):
+    """See ``Route``. The program is on the CPU, and has one output or several in a row."""
+
+    suffix: ClassVar[str] = ".pt2"
+
+    def __init__(self, path: Path, workers: int) -> None:
+        self._path = path
+        torch.set_num_threads(workers)
+        self._program = _loaded(path)
+        self._module = self._program.module()
+
+    def check(self, how: How) -> None:
+        for option, given in (
+            ("--method", how.method != "minmax"),
+            ("--activations", how.activations),
+            ("--per-tensor", not how.per_channel),
+            ("--io", how.io),
+        ):
+            if given:
+                raise UsageError(f"{option} is not for .pt2: torchao has its own way", remedy="leave it out")
+
+    @property
+    def wanted(self) -> Wanted:
+        names = self._program.graph_signature.user_inputs
+        if len(names) != 1:
+            shown = ", ".join(map(str, names)) or "none"
+            raise TconvError(f"it has {len(names)} inputs ({shown}), and samples are for just one", file=self._path)
+        (node,) = [node for node in self._program.graph.nodes if node.name == names[0]]
+        value = node.meta["val"]
+        shape = tuple(n if isinstance(n, int) else None for n in value.shape)
+        return Wanted(str(names[0]), shape, str(value.dtype).removeprefix("torch."))
+
+    def run(self, batch: Array) -> Mapping[str, Array]:
+        return _run(self._module, batch)
+
+    def quantize(self, batches: Batches, how: How, path: Path) -> None:
+        quantizer = x86.X86InductorQuantizer()
+        quantizer.set_global(x86.get_default_x86_inductor_quantization_config())
+        try:
+            with hushed(), torch.no_grad():
+                observed = prepare_pt2e(self._program.module(), quantizer)
+                for batch in batches:
+                    observed(torch.from_numpy(batch))
+                made = _without_what_is_not_used(convert_pt2e(observed))
+                _save(made, torch.from_numpy(batches[0]), self.wanted, path)
+        except (TconvError, OSError, MemoryError):
+            raise
+        except Exception as problem:  # of torch's many kinds
+            raise theirs("torchao cannot quantize it", problem, self._path) from problem
+
+    def reopened(self, path: Path) -> Run:
+        module = _loaded(path).module()
+        return lambda batch: _run(module, batch)
+
+
+def _loaded(path: Path) -> Any:
+    """The program, of which no pickle is taken that holds more than tensors."""
+    try:
+        with hushed(), _tensors_only():
+            return torch.export.load(path)
+    except MemoryError:
+        raise
+    except Exception as problem:
+        raise theirs("is no program that torch.export loads", problem, path) from problem
+
+
+@contextlib.contextmanager
+def _tensors_only() -> Iterator[None]:
+    """torch.export.load would else take any pickle where one of mere tensors fails, and so run what is in it."""
+    name = "TORCH_FORCE_WEIGHTS_ONLY_LOAD"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _run(module: Any, batch: Array) -> dict[str, Array]:
+    with torch.no_grad():
+        found = pytree.tree_leaves(module(torch.from_numpy(batch)))
+    names = ["output"] if len(found) == 1 else [f"output {n}" for n in range(len(found))]
+    return {name: values.numpy() for name, values in zip(names, found, strict=True)}
+
+
+def _without_what_is_not_used(module: Any) -> Any:
+    """The converted module still has the floats that its int8 weights were made of; an export would keep them."""
+    used = {node.target for node in module.graph.nodes if node.op == "get_attr"}
+    for name in [name for name, _ in (*module.named_parameters(), *module.named_buffers()) if name not in used]:
+        owner, _, leaf = name.rpartition(".")
+        delattr(module.get_submodule(owner), leaf)
+    return module
+
+
+def _save(module: Any, example: Any, wanted: Wanted, path: Path) -> None:
+    auto = torch.export.Dim.AUTO
+    free = {n: auto for n, size in enumerate(wanted.shape) if size is None}
+    if 0 in free:
+        example = torch.cat([example, example])  # an axis of 1 would be taken for one that is always so
+    torch.export.save(torch.export.export(module, (example,), dynamic_shapes=(free,)), path)
