@@ -83,4 +83,4 @@ if not TYPE_CHECKING:  # to a type checker every attribute would be there
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, *(name for name in globals() if name.startswith("__"))])

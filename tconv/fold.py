@@ -107,7 +107,8 @@ def _plan_target(
     Labels come after the steps, which never see them, and of each file by what is in it.
     """
     kind = registry.writer(target.format)
-    stream = intake.merge([(i, intake.select(request, streams[i.path], target)) for i in target.inputs])
+    chosen = [(i, intake.select(request, streams[i.path], target)) for i in target.inputs]
+    stream = intake.merge(intake.concerned(request, chosen))
     stream = intake.declared_by(request, stream)
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
@@ -130,7 +131,9 @@ def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]])
 
 def prepare(request: Request, inputs: Sequence[Input], streams: dict[Path, Stream], steps: Sequence[Step]) -> Stream:
     """The tensors of all inputs together through ``steps``, for who looks at their values and writes none."""
-    stream = intake.declared_by(request, intake.merge([(one, streams[one.path]) for one in inputs]))
+    stream = intake.declared_by(
+        request, intake.merge(intake.concerned(request, [(i, streams[i.path]) for i in inputs]))
+    )
     (made,) = walk.chained(request, steps, stream, None, lambda _: None)
     return _without_idle_promises(made)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,15 @@ def select(request: Request, stream: Stream, target: Target) -> Stream:
     if flat and not request.all and stream.extra.kind == "weights":
         stream = selection.only_model(stream)
     return selection.strip_prefixes(stream, request.strip_prefix)
+
+
+def concerned(request: Request, parts: Sequence[tuple[Input, Stream]]) -> Sequence[tuple[Input, Stream]]:
+    """The inputs of one file of which --only and --skip leave something: what is odd about others is of no concern."""
+    kept = []
+    for one, stream in parts:
+        with suppress(selection.NothingLeft):
+            kept.append((one, selection.matching(stream, request.only, request.skip)))
+    return kept or parts
 
 
 def merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:

@@ -81,6 +81,7 @@ OPTIONS = {
     "--uint8": "--to uint8",
     "--scale": "--normalize",
     "--rescale": "--normalize",
+    "--dequantize": "--step dequantize",
     "--unnormalize": "--denormalize STATS",
     "--mean": "--stats MEAN/STD",
     "--std": "--stats MEAN/STD",

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "suggest", "vocabulary", "small_files", "hashing", "yaml_text"],
+    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text"],
     ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
     ["account"],

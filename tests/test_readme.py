@@ -109,6 +109,14 @@ def test_the_make_rule_halves_a_checkpoint(place: Path) -> None:
     (place / "examples" / "made.pt").unlink()
 
 
+def test_another_size_makes_the_batch_anew(place: Path) -> None:
+    run(place, "make -s SIZE=16 photos.npy")
+    assert np.load(place / "examples" / "photos.npy").shape[1:] == (3, 16, 16)
+    assert run(place, "make -s SIZE=16 photos.npy") == ""
+    assert run(place, "make -s SIZE=24 photos.npy") == "photos.npy\n"
+    assert np.load(place / "examples" / "photos.npy").shape[1:] == (3, 24, 24)
+
+
 @pytest.mark.parametrize(
     ("command", "last"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -41,7 +42,12 @@ def through(steps: Sequence[Step], named: Mapping[str, Any], said: Said) -> dict
         raise TconvError("there is no array")
     extra = Extra("weights" if said.weights else "data", fields=said.fields)
     stream = Stream(tuple(_tensor(name, x, said) for name, x in named.items()), extra)
-    stream = with_tensors_beside(passed(Request(inputs=()), steps, stream))
+    try:
+        stream = with_tensors_beside(passed(Request(inputs=()), steps, stream))
+    except TconvError as problem:
+        for one in problem.each():
+            one.remedy = re.sub("--input-layout ([A-Z]+)", r'axes="\1"', one.remedy).replace("--input-layout", "axes=")
+        raise
     for note in stream.notes:
         log.warning("%s", note)
     touched = [t for t in stream.tensors if not _is_as_it_was(t, named)]

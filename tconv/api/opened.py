@@ -13,7 +13,7 @@ from tconv.api.ahead import arrays
 from tconv.api.options import refuse_other_than_reading, request
 from tconv.api.passing import passed
 from tconv.api.pipelines import steps_of
-from tconv.arrays.audit import log
+from tconv.arrays.audit import log_all
 from tconv.arrays.library import library
 from tconv.beside import with_tensors_beside
 from tconv.errors import TconvError, UsageError, raise_all
@@ -47,7 +47,8 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     """The tensors in ``src``: a file, a folder, a glob, or several of them.
 
     Only headers are read, now; values when they are asked for. ``options`` say how images are read and which tensors
-    are taken. What is odd about the files is logged (logger ``tconv``).
+    are taken. What is odd about the files is logged (logger ``tconv``). Of class folders there are no labels here: the
+    names begin with them (``name.split("/")[0]``), and what ``convert`` writes has labels, which ``loaders`` read.
 
     Raises ``UsageError`` for options that do not exist, ``TconvError`` for files that cannot be read, all of them at
     once.
@@ -66,8 +67,7 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
     stream = prepare(asked, found.inputs, chosen, ())
     selection.refuse_doubles(stream)
-    for note in (*found.notes, *stream.notes):
-        log.warning("%s", note)
+    log_all((*found.notes, *stream.notes))
     return Tensors(replace(stream, notes=()), asked)
 
 
@@ -135,8 +135,7 @@ class Tensors:
         Raises ``UsageError`` for a step that does not exist, ``TconvError`` for tensors that it does not fit.
         """
         stream = passed(self._request, steps_of(steps), self._stream)
-        for note in stream.notes:
-            log.warning("%s", note)
+        log_all(stream.notes)
         return Tensors(replace(stream, notes=()), self._request)
 
     @overload

@@ -112,6 +112,18 @@ class Options(ReadingOptions, total=False):
 
 
 _SEVERAL = ("only", "skip", "keep", "strip_prefix")  # that may be given as one text
+_AS_STEPS = {  # what the command line has as an option
+    "resize": "resize(224x224) | scale",
+    "pad": "pad",
+    "normalize": "scale",
+    "stats": "scale | normalize(imagenet)",
+    "denormalize": "denormalize(imagenet)",
+    "layout": "permute(CHW)",
+    "quantize": "quantize(int8)",
+    "to": "cast(float16)",
+    "half": "cast(float16)",
+    "bf16": "cast(bfloat16)",
+}
 _COUNTS = ("workers", "max_memory", "shard_size", "max_pixels", "batch_size", "quality")
 
 
@@ -168,6 +180,8 @@ def refuse_other_than_reading(options: Mapping[str, Any]) -> None:
 
 def _refuse_unknown(said: Mapping[str, Any], known: Mapping[str, Any]) -> None:
     for name in said:
+        if name in _AS_STEPS:
+            raise UsageError(f"{name!r} is no option but a step", remedy=f"for example steps={_AS_STEPS[name]!r}")
         if name not in known:
             raise UsageError(
                 f"there is no option {name!r}", remedy=did_you_mean(name, known, f"there are {', '.join(known)}")

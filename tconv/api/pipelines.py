@@ -43,15 +43,15 @@ class Pipeline:
         object.__setattr__(self, "settings", settings_of(steps))
 
     @classmethod
-    def from_yaml(cls, path: str | os.PathLike[str], variables: Mapping[str, str] | None = None) -> Pipeline:
+    def from_yaml(cls, path: str | os.PathLike[str], variables: Mapping[str, str | float] | None = None) -> Pipeline:
         """The pipeline in a YAML file, or one that comes with tconv, by its name: ``"imagenet"``, ``"clip"`` …
 
-        ``variables``: for those that the file has. What it says of inputs and outputs counts in ``convert`` and
-        ``plan``, where their own arguments beat it.
+        ``variables``: for those that the file has, texts or numbers. What it says of inputs and outputs counts in
+        ``convert`` and ``plan``, where their own arguments beat it.
         """
         from tconv.recipes import recipe
 
-        found = recipe(os.fspath(path), variables or {})
+        found = recipe(os.fspath(path), {name: _value(name, value) for name, value in (variables or {}).items()})
         made = cls(found.steps)
         object.__setattr__(made, "settings", dict(found.settings))
         return made
@@ -128,6 +128,13 @@ class Pipeline:
         return next(iter(made.values()))
 
 
+def _value(name: str, value: Any) -> str:
+    """What ``--set`` would say."""
+    if not isinstance(value, str | int | float):
+        raise UsageError(f"the variable {name!r} is {value!r}", remedy="give a text or a number")
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 # Text of a chain, a step, a pipeline, the path of a YAML file, or several texts and steps; None for no steps.
 Steps: TypeAlias = str | Step | Pipeline | os.PathLike[str] | Sequence[str | Step] | None
 
@@ -139,6 +146,19 @@ def settings_of(steps: Steps) -> Mapping[str, Any]:
     return Pipeline.from_yaml(steps).settings if isinstance(steps, os.PathLike) else {}
 
 
+def _from_text(text: str) -> tuple[Step, ...]:
+    try:
+        return tuple(steps_from_text([text]))
+    except UsageError as problem:
+        from tconv.recipes import recipe_files
+
+        if text.strip() in {path.stem for path in recipe_files()}:
+            problem.remedy = f'it is a pipeline: tconv.Pipeline.from_yaml("{text.strip()}")'
+        elif text.lower().endswith((".yaml", ".yml")):
+            problem.remedy = f"tconv.Pipeline.from_yaml({text!r}), or a pathlib.Path, is that file"
+        raise
+
+
 def steps_of(steps: Steps) -> tuple[Step, ...]:
     """The steps that are meant, in any of the ways that Python code may say them."""
     if steps is None:
@@ -148,7 +168,7 @@ def steps_of(steps: Steps) -> tuple[Step, ...]:
     if isinstance(steps, Step):
         return (steps,)
     if isinstance(steps, str):
-        return tuple(steps_from_text([steps]))
+        return _from_text(steps)
     if isinstance(steps, os.PathLike):
         return Pipeline.from_yaml(steps).steps
     if isinstance(steps, Sequence):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from tconv import job, planner
 from tconv.api.options import request
-from tconv.arrays.audit import log
+from tconv.arrays.audit import log_all
 from tconv.request import Progress, Silent
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def convert(
     ``Pipeline``; none is a change of format. ``progress`` hears how far it is.
 
     All or nothing: outputs appear when they are whole, and nothing that exists is replaced without ``force=True``.
-    Notes are logged (logger ``tconv``) and returned.
+    Notes are returned, and logged (logger ``tconv``), those that are alike in one line.
 
     Raises ``UsageError`` for what is wrong in itself, before a file is opened, and ``TconvError`` with file, tensor,
     step and remedy for the rest; options in its text (``--on-overflow saturate``) are keyword arguments here
@@ -65,11 +65,10 @@ def convert(
     asked = request(src, dst, steps, options)
     notes: list[str] = []
 
-    def note(text: str) -> None:
-        notes.append(text)
-        log.warning("%s", text)
-
-    result = job.convert(asked, progress or Silent(), note, lambda _plan: None)
+    try:
+        result = job.convert(asked, progress or Silent(), notes.append, lambda _plan: None)
+    finally:
+        log_all(notes)
     return Converted(tuple(map(Path, result.shown)), tuple(notes), result.skipped)
 
 

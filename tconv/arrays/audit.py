@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tconv import casts
 from tconv.arrays.dtype import native
 from tconv.errors import TconvError
+from tconv.notes import folded
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
     from tconv.ops import Array
 
 log = logging.getLogger("tconv")
+
+
+def log_all(notes: Iterable[str]) -> None:
+    """Log what is said of files; what is said of many is one line."""
+    for note in folded(notes):
+        log.warning("%s", note)
 
 
 def rounded(x: Array, src: DType, dst: DType, on_overflow: str) -> Array:

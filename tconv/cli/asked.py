@@ -91,24 +91,26 @@ def explicit(
     """The steps of --step or --pipeline, which the options that stand for steps cannot be mixed with; and what the
     file says beside them.
     """
-    from tconv.pipeline import steps_from_text
+    from tconv.pipeline import Sugar, steps_from_text
 
     if texts and pipeline:
         raise UsageError("--step and --pipeline exclude each other", remedy="put the steps into the YAML file")
     if variables and pipeline is None:
         raise UsageError("--set without --pipeline", remedy="variables are those of a pipeline file")
-    steps, settings = tuple(steps_from_text(texts)) if texts else (), {}
+    steps, settings, to_only = tuple(steps_from_text(texts)) if texts else (), {}, False
     if pipeline is not None:
         from tconv.recipes import recipe
         from tconv.variables import assignments
 
         found = recipe(pipeline, assignments(variables))
         steps, settings = found.steps, dict(found.settings)
+        to_only = "dtype" in found.variables and sugar.chain() == Sugar(to=sugar.to).chain()
     if steps and sugar.given():
-        words = " ".join(f"--step {_in_shell(text)}" for text in (*sugar.chain(), *map(str, steps)))
+        words = " ".join(f"--step {_in_shell(text)}" for text in (*map(str, steps), *sugar.chain()))
+        variable = f"--set dtype={sugar.to} is what this pipeline has for the dtype; or " if to_only else ""
         raise UsageError(
             f"{'--step' if texts else '--pipeline'} cannot be mixed with the options that stand for steps",
-            remedy=f"in the order that you mean, write: {words}",
+            remedy=f"{variable}in the order that you mean, write: {words}",
         )
     return steps, settings
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
 from tconv.errors import printable
+from tconv.notes import folded, kind
 
 if TYPE_CHECKING:
     from tconv.request import Progress
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 PATIENCE = 0.7  # seconds before progress shows: a short job needs none
 INTERVAL = 10.0  # seconds between plain lines where stderr is no terminal
 ALIKE = 20  # notes of one kind that are shown unless --verbose asks for all
-
-_VALUE = re.compile(r"[-+]?\d[\d.,]*(e[-+]?\d+)?")
 
 
 class Console:
@@ -35,14 +33,30 @@ class Console:
         self.before = _nothing  # called before a line is written, so that it does not run into live progress
         self._first: dict[str, str] = {}  # of each kind of note
         self._count: dict[str, int] = {}
+        self._kept: list[str] = []
 
     def note(self, text: str) -> None:
-        # What differs is where it is (before the last colon) and how much it is.
-        kind = _VALUE.sub("#", text.rpartition(": ")[2])
-        self._first.setdefault(kind, text)
-        self._count[kind] = self._count.get(kind, 0) + 1
-        if self.verbose or self._count[kind] <= ALIKE:
+        said = kind(text)
+        self._first.setdefault(said, text)
+        self._count[said] = self._count.get(said, 0) + 1
+        if self.verbose or self._count[said] <= ALIKE:
             self._write(text)
+
+    def notes(self, texts: Iterable[str]) -> None:
+        """Many at once: those that say the same of many places in one line, unless all are asked for."""
+        for text in texts:
+            self.later(text)
+        self.flush()
+
+    def later(self, text: str) -> None:
+        """A note that may be one of many; they are shown by ``flush``, and before work that takes time."""
+        self._kept.append(text)
+
+    def flush(self) -> None:
+        """Show what was kept for later."""
+        kept, self._kept = self._kept, []
+        for text in kept if self.verbose else folded(kept):
+            self.note(text)
 
     def each(self, text: str) -> None:
         """A note that is shown however many there are of its kind."""
@@ -52,9 +66,10 @@ class Console:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for kind, count in self._count.items() if not self.verbose else ():
+        self.flush()
+        for said, count in self._count.items() if not self.verbose else ():
             if count > ALIKE:
-                self._write(f"… and {count - ALIKE} more like “{self._first[kind]}” (-v shows all)")
+                self._write(f"… and {count - ALIKE} more like “{self._first[said]}” (-v shows all)")
 
     def _write(self, text: str) -> None:
         if not self.quiet:
@@ -114,6 +129,7 @@ class _Counting:
             self._phase, self._total, self._unit, self._done = phase, total, unit, 0
             self._began = self._shown = time.monotonic()
             self._changed_phase()
+        self._console.flush()
 
     def advance(self, amount: int) -> None:
         with self._lock:

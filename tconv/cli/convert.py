@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tconv.cli import options as o
+from tconv.errors import UsageError
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -112,6 +113,11 @@ def convert(
     from tconv.request import Request
     from tconv.tensor import ReadOptions, WriteOptions
 
+    if report and (dry_run or print_):
+        raise UsageError(
+            "--report tells what was lost, and nothing is converted here",
+            remedy="leave it out; plan --print json tells what would be done",
+        )
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = asked.one_dtype([to, *(name for name, on in flags.items() if on)])
     sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize, pad)
@@ -164,7 +170,8 @@ def _run(request: Request, terminal: Console) -> int:
     from tconv.job import convert as run
 
     with progress(terminal) as shown:
-        result = run(request, shown, terminal.note, lambda planned: _tell(planned, terminal))
+        result = run(request, shown, terminal.later, lambda planned: _tell(planned, terminal))
+    terminal.flush()
     for problem in result.skipped:
         terminal.each(f"skipped: {problem}")
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
@@ -177,7 +184,8 @@ def _tell(planned: Plan, terminal: Console) -> None:
     from tconv.cli.plan import lines
 
     for text in idle_options(planned):
-        terminal.note(text)
+        terminal.later(text)
+    terminal.flush()
     for line in lines(planned) if terminal.verbose else ():
         terminal.note(line)
 

@@ -55,8 +55,7 @@ def show(request: Request, terminal: Console, form: str) -> int:
     from tconv.request import Silent
 
     planned = plan(request, Silent(), {})
-    for text in (*planned.notes, *idle_options(planned)):
-        terminal.note(text)
+    terminal.notes((*planned.notes, *idle_options(planned)))
     for problem in planned.skipped:
         terminal.note(f"skipped: {problem}")
     sys.stdout.write("".join(f"{line}\n" for line in _in_form(planned, form)))

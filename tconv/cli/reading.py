@@ -61,8 +61,7 @@ def read(
             opened.append(Opened(one, _stream(one)))
         except TconvError as problem:
             problems.append(problem.at(file=one.path))
-    for text in found.notes:
-        terminal.note(text)
+    terminal.notes(found.notes)
     kept = matching(opened, only, skip, terminal)
     return kept, problems + [other for one in kept for other in one.stream.others]
 
@@ -94,9 +93,7 @@ def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str],
             kept.append(one._replace(stream=selection.matching(one.stream, only, skip)))
     if opened and not kept:
         selection.matching(Stream(every, Extra("data")), only, skip)  # raises, with the names that there are
-    for one in kept:
-        for text in one.stream.notes:
-            terminal.note(text)
+    terminal.notes(text for one in kept for text in one.stream.notes)
     return kept
 
 

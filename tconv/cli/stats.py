@@ -201,8 +201,7 @@ def stats(
                 found = pool(request, shown, sample=chosen, raw=raw)
             else:
                 found = look_for_ranges(request, quantize or "int8", calibrate, shown, chosen)
-        for text in found.notes:
-            terminal.note(text)
+        terminal.notes(found.notes)
         for problem in found.skipped:
             terminal.note(f"skipped: {problem}")
         if target is not None:

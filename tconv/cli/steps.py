@@ -5,16 +5,26 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from tconv.cli import complete
 
-def steps() -> None:
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="[NAME]", help="Only this one.", show_default=False, autocompletion=complete.steps),
+]
+
+
+def steps(name: Name = None) -> None:
     """List the steps of a chain, with parameters."""
     from tconv import registry
     from tconv.cli import blocks
 
+    if name is not None:
+        blocks.write([_entry(registry.step(name))])
+        return
     blocks.write([*(_entry(registry.step(name)) for name in sorted(registry.STEPS)), ("dtypes", [_dtypes()])])
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tconv.cli.plan import shape
 from tconv.cli.reading import counted, number, short
 from tconv.cli.table import table
 from tconv.errors import printable
+from tconv.lost import decibels
 from tconv.measure.elements import index
 from tconv.selection import first_few
 
@@ -50,6 +52,15 @@ class Result:
     compared: Sequence[Compared]
     pairing: Pairing
     tolerance: Tolerance | None
+    way: str = ""  # what would make more names match
+
+    @property
+    def sqnr(self) -> float | None:
+        """The signal-to-noise ratio in dB of all values together, None where one tensor has none."""
+        found = [one.difference for one in self.compared if one.difference is not None]
+        if not found or any(one.sqnr is None for one in found):
+            return None
+        return decibels(sum((d.signal for d in found), Fraction(0)), sum((d.noise for d in found), Fraction(0)))
 
     @property
     def equal(self) -> bool:
@@ -67,7 +78,9 @@ def lines(result: Result) -> Iterator[str]:
     if prefix := result.pairing.prefix:
         side, other = result.paths[prefix.side], result.paths[1 - prefix.side]
         count = counted(prefix.names, "name")
-        yield printable(f"{count} of {side} would match {other} without {prefix.text!r} in front")
+        yield printable(f"{count} of {side} would match {other} without {prefix.text!r} in front: {result.way}")
+    if sum(bool(one.difference and one.difference.unequal) for one in told) > 1 and result.sqnr is not None:
+        yield f"all values together: SQNR {result.sqnr:.1f} dB"
     yield printable(_verdict(result, told))
 
 
@@ -80,7 +93,7 @@ def _table(told: Sequence[Compared]) -> Iterator[str]:
         ("too far", lambda one: _of(one, lambda d: f"{d.far:,}" if one.tolerance else ""), True),
         ("max abs", lambda one: _of(one, lambda d: short(d.max_abs)), True),
         ("max rel", lambda one: _of(one, lambda d: short(d.max_rel, 3)), True),
-        ("ULPs", lambda one: _of(one, lambda d: short(d.ulps)), True),
+        ("ULPs", lambda one: _of(one, lambda d: short(d.ulps) if d.max_rel < 1 else ""), True),
         ("SQNR dB", lambda one: _of(one, lambda d: "" if d.sqnr is None else f"{d.sqnr:.1f}"), True),
         ("NaN", lambda one: _of(one, lambda d: f"{d.nan:,}" if d.nan else ""), True),
         ("first at", lambda one: "" if (at := _first(one)) is None else str(at), False),
@@ -136,6 +149,7 @@ def as_json(result: Result) -> dict[str, Any]:
         "a": result.paths[0],
         "b": result.paths[1],
         "tensors": [_tensor(one) for one in result.compared],
+        "sqnr": number(result.sqnr),
         "only_a": list(result.pairing.alone[0]),
         "only_b": list(result.pairing.alone[1]),
         "hint": {"side": "ab"[prefix.side], "prefix": prefix.text, "names": prefix.names} if prefix else None,

@@ -23,4 +23,11 @@ if not TYPE_CHECKING:  # to a type checker every attribute would be there
 
         if name not in __all__:
             raise AttributeError(f"module 'tconv.loaders' has no attribute {name!r}")
-        return importlib.import_module(f"tconv.loaders.{name}")
+        try:
+            return importlib.import_module(f"tconv.loaders.{name}")
+        except ModuleNotFoundError as problem:
+            if problem.name != name:
+                raise
+            from tconv.errors import TconvError
+
+            raise TconvError(f"{name} is not installed", remedy=f"pip install {name}") from None

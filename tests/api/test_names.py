@@ -13,7 +13,7 @@ from tconv.tensor import ReadOptions, WriteOptions
 
 
 def test_every_name_is_there_and_listed() -> None:
-    assert set(tconv.__all__) <= set(dir(tconv))
+    assert {name for name in dir(tconv) if not name.startswith("__")} == set(tconv.__all__)
     for name in tconv.__all__:
         assert getattr(tconv, name) is getattr(tconv, name)
 

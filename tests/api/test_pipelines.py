@@ -123,3 +123,31 @@ def test_a_mapping_is_stacked() -> None:
     made = tconv.Pipeline("stack(into=both)")({"a": np.ones(2), "b": np.zeros(2)})
     assert {name: array.tolist() for name, array in made.items()} == {"both": [[1, 1], [0, 0]]}
     assert tconv.Pipeline("stack")(torch.ones(2)).shape == (1, 2)
+
+
+def test_variables_may_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text('version: 1\nsteps: ["resize(${size:224})", "clamp(0, ${high:1})"]\n')
+    made = tconv.Pipeline.from_yaml(path, {"size": 96, "high": 0.5})
+    assert made.steps == tconv.Pipeline("resize(96) | clamp(0, 0.5)").steps
+    with pytest.raises(tconv.UsageError, match=r"the variable 'size' is \[96\]; give a text or a number"):
+        tconv.Pipeline.from_yaml(path, {"size": [96]})  # type: ignore[dict-item]  # that it is none is the point
+
+
+def test_a_pipeline_that_is_taken_for_steps_is_pointed_at() -> None:
+    with pytest.raises(tconv.UsageError, match=r'there is no step .clip.*Pipeline\.from_yaml\("clip"\)'):
+        tconv.convert("photos", "z.npy", "clip")
+    with pytest.raises(tconv.UsageError, match=r"from_yaml\('mine\.yaml'\)"):
+        tconv.Pipeline("mine.yaml")
+
+
+def test_what_is_a_step_here_and_an_option_there_is_pointed_at() -> None:
+    options: dict[str, Any] = {"resize": "64x64", "normalize": True}
+    with pytest.raises(tconv.UsageError, match=r"'resize' is no option but a step; for example steps='resize\("):
+        tconv.convert("photos", "z.npy", **options)
+
+
+def test_axes_are_asked_for_as_the_argument_is_called() -> None:
+    with pytest.raises(tconv.TconvError, match='axes="HWC"') as refused:
+        tconv.Pipeline("resize(2x2)")(PIXELS)
+    assert "--input-layout" not in str(refused.value)

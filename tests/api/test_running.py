@@ -141,3 +141,13 @@ def test_progress_hears_of_it(array: Path) -> None:
     tconv.convert(array, array.with_name("y.npy"), progress=heard)
     assert heard.phases == ["reading headers", "converting"]
     assert heard.done > 0
+
+
+def test_a_plan_prints_what_will_be_there(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
+    made = tconv.plan(tmp_path / "x.npy", tmp_path / "y.safetensors", "cast(float16)", input_layout="HW")
+    first, *middle, last = str(made).splitlines()
+    assert first == "steps: cast(float16)"
+    assert middle == [f"{tmp_path / 'y.safetensors'}: {made.size:,} bytes", "  x: float16 (2, 3) HW"]
+    assert last == f"total: {made.size:,} bytes"
+    assert repr(made) == f"<Plan: {tmp_path / 'y.safetensors'}; {made.size:,} bytes>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -131,3 +132,41 @@ def test_values_are_checked_without_the_library_that_takes_long_to_import(tconv_
     assert ran.code == 2
     assert "cannot be mixed" in ran.err
     assert plain == Ran(0, "x.float16.npy\n", "")
+
+
+def test_what_is_odd_about_many_files_is_one_line_and_of_those_left_out_none(tconv: Tconv, tmp_path: Path) -> None:
+    (tmp_path / "gifs").mkdir()
+    pages = [Image.new("L", (2, 2), n) for n in (0, 99)]
+    for n in range(6):
+        pages[0].save(tmp_path / f"gifs/{n}.gif", save_all=True, append_images=pages[1:])
+    ran = tconv("gifs", "--report", "r.json")
+    said = "gifs/0.gif: the first of 2 frames; --frames all reads all"
+    assert ran.err.splitlines() == [f"{said}; likewise gifs/1.gif, gifs/2.gif, gifs/3.gif and 2 more"]
+    assert len(json.loads((tmp_path / "r.json").read_text())["notes"]) == 6
+    assert tconv("gifs", "--only", "0.gif", "-f").err.splitlines() == [said]
+    assert len(tconv("gifs", "-f", "-v").err.split("the first of 2 frames")) == 7
+
+
+def test_the_way_out_of_a_mixture_has_the_cast_last(tconv: Tconv, images: Path) -> None:
+    ran = tconv(images, "--pipeline", "clip", "--half", "--layout", "CHW", "-o", "x.npy")
+    assert ran.code == 2
+    assert ran.err.rstrip().endswith("--step 'permute(CHW)' --step 'cast(float16)'")
+    Path("mine.yaml").write_text('version: 1\nsteps: ["scale", "cast(${dtype:bfloat16})"]\n')
+    ran = tconv(images, "--pipeline", "mine.yaml", "--half")
+    assert (ran.code, "--set dtype=float16 is what this pipeline has for the dtype" in ran.err) == (2, True)
+    ran = tconv(images, "--pipeline", "mine.yaml", "--half", "--resize", "8")
+    assert (ran.code, "--set" in ran.err) == (2, False)
+
+
+def test_a_report_of_what_is_not_done_is_refused(tconv: Tconv, images: Path) -> None:
+    for argv in ((images, "-n"), ("plan", images), (images, "--print", "yaml")):
+        ran = tconv(*argv, "--report", "r.json")
+        assert (ran.code, ran.out) == (2, "")
+        assert "--report tells what was lost, and nothing is converted here" in ran.err
+    assert not Path("r.json").exists()
+
+
+def test_an_option_that_is_a_step_is_pointed_at(tconv: Tconv) -> None:
+    assert tconv("x.npy", "--dequantize") == Ran(
+        2, "", "tconv: there is no option --dequantize; it is --step dequantize here\n"
+    )

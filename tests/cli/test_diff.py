@@ -51,6 +51,7 @@ def test_what_differs_is_a_row_and_an_exit_code(tconv: Tconv) -> None:
         "name  dtype    shape  differ  max abs   max rel     ULPs  SQNR dB  first at\n"
         "w     float32  2x3    1 of 6      0.5       0.5  4194304     10.5  [1, 2]\n"
         "n     int64    ()     1 of 1        1  2.17e-19             373.3  []\n"
+        "all values together: SQNR 372.3 dB\n"  # the noise is 1 + 0.5²
         "a.npz and b.npz differ: 2 of 4 tensors in values\n",
         "",
     )
@@ -97,7 +98,7 @@ def test_a_prefix_that_is_in_the_way_is_named(tconv: Tconv) -> None:
     np.savez("b.npz", w=np.zeros(1), b=np.zeros(1))
     ran = tconv("diff", "a.npz", "b.npz")
     assert ran.code == 1
-    assert "2 names of a.npz would match b.npz without 'module.' in front\n" in ran.out
+    assert "2 names of a.npz would match b.npz without 'module.' in front: --strip-prefix module.\n" in ran.out
     assert json.loads(tconv("diff", "b.npz", "a.npz", "--json").out)["hint"] == {
         "side": "b", "prefix": "module.", "names": 2
     }  # fmt: skip
@@ -157,6 +158,7 @@ def test_the_json_is_as_the_help_says(tconv: Tconv) -> None:
             },
             {"name": "y", "dtype": ["float64"] * 2, "shape": [[1], [2]], "equal": False, "values": None},
         ],
+        "sqnr": None,
         "only_a": ["gone"],
         "only_b": [],
         "hint": None,
@@ -175,7 +177,7 @@ def test_trouble_is_exit_2(tconv: Tconv, tmp_path: Path) -> None:
     for b, word in (
         ("nowhere.npy", "no such file"),
         ("c.npy", "c.npy: "),
-        ("folder", "two files"),
+        ("folder", "no file that tconv reads"),
         ("[ab].npy", "2 files"),
     ):
         ran = tconv("diff", "a.npy", b)
@@ -227,3 +229,51 @@ def test_what_is_no_tensor_cannot_be_compared(tconv: Tconv) -> None:
     assert "names: an array of text" in ran.err
     assert tconv("inspect", "x.npz", "--skip", "names").code == 0
     assert tconv("check", "x.npz", "--finite").code == 2
+
+
+def test_a_training_checkpoint_and_its_model(tconv: Tconv) -> None:
+    torch = pytest.importorskip("torch")
+    weights = {"w": torch.ones(2), "b": torch.zeros(1)}
+    torch.save({"state_dict": weights, "optimizer": {"state": torch.ones(3)}}, "ckpt.pt")
+    torch.save({f"module.{name}": tensor for name, tensor in weights.items()}, "wrapped.pt")
+    assert tconv("ckpt.pt", "-o", "model.safetensors").code == 0
+    ran = tconv("diff", "ckpt.pt", "model.safetensors")
+    hint = "2 names of ckpt.pt would match model.safetensors without 'state_dict.' in front: --select state_dict"
+    assert (ran.code, hint in ran.out.splitlines()) == (1, True)
+    assert tconv("diff", "ckpt.pt", "model.safetensors", "--select", "state_dict").code == 0
+    assert tconv("diff", "wrapped.pt", "model.safetensors").code == 1
+    assert tconv("diff", "model.safetensors", "wrapped.pt", "--strip-prefix", "module.") == Ran(
+        0, "model.safetensors and wrapped.pt are equal: 2 tensors\n", ""
+    )
+    ran = tconv("diff", "ckpt.pt", "model.safetensors", "--select", "ema")
+    assert (ran.code, ran.out) == (2, "")
+    assert "there is no 'ema' in it" in ran.err
+
+
+def test_a_folder_of_shards_is_one_side(tconv: Tconv) -> None:
+    save_file(TENSORS, "a.safetensors")
+    assert tconv("a.safetensors", "--shard-size", "64B", "-o", "shards/").code == 0
+    assert tconv("diff", "a.safetensors", "shards").out == "a.safetensors and shards are equal: 4 tensors\n"
+    Path("two").mkdir()
+    for name in ("x", "y"):
+        np.save(f"two/{name}.npy", np.zeros(1))
+    ran = tconv("diff", "two", "shards")
+    assert (ran.code, ran.out) == (2, "")
+    assert "two: is a folder of 2 files" in ran.err
+
+
+def test_the_array_that_is_called_by_its_file_is_paired_beside_others(tconv: Tconv) -> None:
+    for name in ("digits", "digits2"):
+        arrays: dict[str, Any] = {name: np.arange(3.0), "labels": np.arange(3)}
+        np.savez(f"{name}.npz", **arrays)
+    assert tconv("diff", "digits.npz", "digits2.npz").out == "digits.npz and digits2.npz are equal: 2 tensors\n"
+
+
+def test_no_ulps_where_a_value_is_off_by_all_of_itself(tconv: Tconv) -> None:
+    np.savez("a.npz", x=np.array([1.0, 3.0]), y=np.array([2.0, 1.0]))
+    np.savez("b.npz", x=np.array([0.0, 3.0]), y=np.array([2.0, 2.0]))
+    ran = tconv("diff", "a.npz", "b.npz")
+    assert "ULPs" not in ran.out
+    # 10 log10((1 + 9 + 4 + 1) / (1 + 1)) = 8.75…
+    assert ran.out.splitlines()[-2] == "all values together: SQNR 8.8 dB"
+    assert json.loads(tconv("diff", "a.npz", "b.npz", "--json").out)["sqnr"] == pytest.approx(8.750612633917)

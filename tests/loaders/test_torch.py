@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -144,3 +146,14 @@ def test_what_does_not_fit_is_refused_before_training(tmp_path: Path) -> None:
         with pytest.raises(tconv.TconvError, match="which of its fields are the images"):
             kind(tmp_path / "x.npz")
     assert len(tconv.loaders.torch.Dataset(tmp_path / "x.npz", images="b", labels=None, dtype="float64")) == 4
+
+
+def test_without_torch_the_loader_says_how_to_get_it() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "import tconv\n"
+        "try: tconv.loaders.torch\n"
+        "except tconv.TconvError as problem: print(problem)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "torch is not installed; pip install torch\n"
