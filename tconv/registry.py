@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tconv import impostors
 from tconv.errors import TconvError, UsageError
+from tconv.plugins import Plugin, plugins
 from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A row of the table. ``magic`` is a pattern that the first bytes of such a file match."""
+    """A row of the table. ``magic`` is a pattern that the first bytes of such a file match. ``origin``: the package of
+    a plugin, with its version.
+    """
 
     name: str
     title: str
@@ -31,6 +34,7 @@ class Format:
     reader: str = ""  # "module:function", called as (path, name, options) -> Stream
     writer: str = ""  # "module:class", a tensor.Writer
     magic: bytes = b""
+    origin: str = ""
 
 
 _IMAGE = "tconv.formats.image.reader:read"
@@ -106,13 +110,58 @@ def load(target: str) -> Any:
 
 
 def step(name: str) -> type[Step]:
-    """The class of the step of that name; ``UsageError`` with the nearest names if there is none."""
-    if name not in STEPS:
-        from tconv import vocabulary
+    """The class of the step of that name; ``UsageError`` with the nearest names if there is none, ``TconvError`` if it
+    is that of a package that is broken.
+    """
+    if name in STEPS:
+        return load(STEPS[name])  # type: ignore[no-any-return]  # what a row names is only known when imported
+    from tconv import vocabulary
+    from tconv.tensor import Step
 
-        known = vocabulary.STEPS.get(name.lower().replace("_", ""))
-        raise UsageError(f"there is no step {name!r}", remedy=known or _did_you_mean(name, STEPS))
-    return load(STEPS[name])  # type: ignore[no-any-return]  # what a row names is only known when imported
+    others = plugins("tconv.steps", STEPS)
+    for plugin in others:
+        if plugin.name == name:
+            return plugin.load(Step)  # type: ignore[no-any-return]  # as above
+    known = vocabulary.STEPS.get(name.lower().replace("_", ""))
+    names = [*STEPS, *(plugin.name for plugin in others)]
+    raise UsageError(f"there is no step {name!r}", remedy=known or _did_you_mean(name, names))
+
+
+def every_step() -> tuple[dict[str, tuple[type[Step], str]], list[TconvError]]:
+    """All steps by name, each with the package that brings it, and what is wrong with those of packages."""
+    from tconv.tensor import Step
+
+    found, problems = {name: (step(name), "") for name in STEPS}, list[TconvError]()
+    for plugin in plugins("tconv.steps", STEPS):
+        try:
+            found[plugin.name] = plugin.load(Step), plugin.package
+        except TconvError as problem:
+            problems.append(problem)
+    return found, problems
+
+
+@cache
+def foreign() -> tuple[tuple[Format, ...], tuple[TconvError, ...]]:
+    """The formats of other packages, and what is wrong with those that cannot be used."""
+    rows, problems = list[Format](), list[TconvError]()
+    for plugin in plugins("tconv.formats", FORMATS):
+        try:
+            rows.append(_checked(plugin))
+        except TconvError as problem:
+            problems.append(problem)
+    return tuple(rows), tuple(problems)
+
+
+def _checked(plugin: Plugin) -> Format:
+    row: Format = plugin.load(Format)
+    if not row.suffixes or not all(suffix[:1] == "." and suffix == suffix.lower() for suffix in row.suffixes):
+        raise plugin.broken("its suffixes are not written as ('.abc', …), in small letters")
+    if row.group not in ("image", "array", "weights"):
+        raise plugin.broken(f"its group {row.group!r} is none of image, array, weights")
+    for own in FORMATS.values():
+        if common := set(own.suffixes).intersection(row.suffixes):
+            raise plugin.broken(f"the suffix {min(common)} is that of tconv's {own.name}")
+    return replace(row, origin=plugin.package)
 
 
 def reader(row: Format) -> Reader:
@@ -129,24 +178,41 @@ def rereader(row: Format) -> Reader:
 
 
 def writable() -> list[Format]:
+    """Those of tconv itself that it can write."""
     return [row for row in FORMATS.values() if row.writer]
+
+
+def every_writable() -> list[Format]:
+    """Those of other packages too."""
+    return [row for row in _rows() if row.writer]
 
 
 def by_name(name: str) -> Format:
     """The writable format of that name or suffix (``npy``, ``.npy``, ``pth``)."""
     plain = name.lower().lstrip(".")
-    for row in writable():
-        if plain == row.name or f".{plain}" in row.suffixes:
+    for row in _rows():
+        if row.writer and (plain == row.name or f".{plain}" in row.suffixes):
             return row
-    names = [row.name for row in writable()]
-    raise UsageError(f"there is no output format {name!r}", remedy=_did_you_mean(plain, names))
+    names = [row.name for row in every_writable()]
+    raise UsageError(f"there is no output format {name!r}", remedy=_or_mend(_did_you_mean(plain, names)))
 
 
 def by_suffix(path: Path, *, output: bool = False) -> Format | None:
     """The format that the file's name promises, or None; a name that is nothing but a suffix has none."""
     name = path.name.lower()
-    rows = writable() if output else FORMATS.values()
+    rows = (row for row in _rows() if row.writer or not output)
     return next((row for row in rows if any(name.endswith(s) and name != s for s in row.suffixes)), None)
+
+
+def _rows() -> Iterator[Format]:
+    """The formats of tconv; for who goes on asking, those of other packages too."""
+    yield from FORMATS.values()
+    yield from foreign()[0]
+
+
+def _or_mend(remedy: str) -> str:
+    """A remedy for what no format is found for: it may be one that cannot be used."""
+    return "; ".join([remedy, *(problem.reason for problem in foreign()[1])])
 
 
 def detect(path: Path) -> Format:
@@ -161,9 +227,9 @@ def detect(path: Path) -> Format:
     for row in FORMATS.values():
         if row.magic and re.match(row.magic, head, re.DOTALL):
             return row
-    if head.startswith(b"PK"):
-        return FORMATS[_zip_kind(path)]
     promised = by_suffix(path)
+    if head.startswith(b"PK") and not (promised and promised.origin):
+        return FORMATS[_zip_kind(path)]
     claims = promised is not None and path.suffix.lower() != ".json"
     if impostor := impostors.recognize(head, claims):
         raise impostor.at(file=path)
@@ -175,8 +241,11 @@ def detect(path: Path) -> Format:
             remedy="save the tensors as .safetensors, .npz or with torch.save",
             file=path,
         )
-    known = ", ".join(sorted({s for row in FORMATS.values() for s in row.suffixes}))
-    raise TconvError("no known format, by content or by suffix", remedy=f"tconv reads {known}", file=path)
+    for row in foreign()[0]:
+        if row.magic and re.match(row.magic, head, re.DOTALL):
+            return row
+    known = ", ".join(sorted({s for row in _rows() for s in row.suffixes}))
+    raise TconvError("no known format, by content or by suffix", remedy=_or_mend(f"tconv reads {known}"), file=path)
 
 
 def _zip_kind(path: Path) -> str:

@@ -1,4 +1,5 @@
-"""The JSON Schema of pipeline files, for editors: derived by msgspec from the steps and the options that there are.
+"""The JSON Schema of pipeline files, for editors: derived by msgspec from the steps and the options that there are,
+those of plugins among them.
 
 Imported only by who asks for it, since it imports every step.
 """
@@ -103,7 +104,7 @@ _RULE = "Globs on names: the steps are for the tensors that match, and the first
 Entry = msgspec.defstruct(
     "Entry",
     [
-        *((name, _entry(registry.step(name)), UNSET) for name in registry.STEPS if name != "match"),
+        *((name, _entry(step), UNSET) for name, (step, _) in registry.every_step()[0].items() if name != "match"),
         ("match", Annotated[str | list[str] | UnsetType, Meta(description=_RULE)], UNSET),
         ("steps", _union(_STEPS, UnsetType), UNSET),
     ],

@@ -90,7 +90,7 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
         raise UsageError(f"{output}: {option} writes a folder", remedy=f"write -o {output}/ if that is its name")
     row = row or registry.by_suffix(Path(output), output=True)
     if row is None and not (split or pack):
-        suffixes = ", ".join(dict.fromkeys(s for r in registry.writable() for s in r.suffixes[:1]))
+        suffixes = ", ".join(dict.fromkeys(s for r in registry.every_writable() for s in r.suffixes[:1]))
         raise UsageError(
             f"{output}: the suffix {Path(output).suffix!r} names no format that tconv writes",
             remedy=f"use {suffixes}, or --format, or end a folder's name with /",

@@ -26,6 +26,7 @@ LAYERS = [
     ["casts"],
     ["quant"],
     ["arrays"],
+    ["plugins"],
     ["registry"],
     ["formats", "steps"],
     ["label_file"],

@@ -31,6 +31,7 @@ from tconv.cli import (
 )
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
+from tconv.plugins import blamed
 
 DEFAULT_VERB = "convert"
 WRONG = 2  # the exit code of a wrong command
@@ -198,6 +199,8 @@ def run(argv: list[str]) -> int:
         if hasattr(problem, "format_message"):  # an error of the command line, found by typer
             return _fail(_wrong_command(problem), getattr(problem, "exit_code", WRONG), debug)
         what = f"{type(problem).__name__}: {problem}".splitlines()[0]
+        if package := blamed(problem):
+            return _fail(f"the package {package} failed: {what} (--debug shows where)", 1, debug)
         return _fail(f"internal error, please report it: {what} (--debug shows where)", 1, debug)
 
 

@@ -27,9 +27,9 @@ def stats() -> list[str]:
 
 
 def steps() -> list[str]:
-    from tconv.registry import STEPS
+    from tconv.registry import every_step
 
-    return sorted(STEPS)
+    return sorted(every_step()[0])
 
 
 def pipelines() -> list[str]:
@@ -39,6 +39,6 @@ def pipelines() -> list[str]:
 
 
 def formats() -> list[str]:
-    from tconv.registry import writable
+    from tconv.registry import every_writable
 
-    return [row.name for row in writable()]
+    return [row.name for row in every_writable()]

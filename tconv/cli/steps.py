@@ -18,18 +18,24 @@ Name = Annotated[
 
 
 def steps(name: Name = None) -> None:
-    """List the steps of a chain, with parameters."""
+    """List the steps of a chain, with parameters; those of installed plugins too."""
     from tconv import registry
-    from tconv.cli import blocks
+    from tconv.cli import blocks, console
 
+    found, problems = registry.every_step()
     if name is not None:
-        blocks.write([_entry(registry.step(name))])
+        whose = found[name][1] if name in found else ""
+        blocks.write([_entry(registry.step(name), whose)])
         return
-    blocks.write([*(_entry(registry.step(name)) for name in sorted(registry.STEPS)), ("dtypes", [_dtypes()])])
+    blocks.write([*(_entry(*found[name]) for name in sorted(found)), ("dtypes", [_dtypes()])])
+    for problem in problems:
+        console.fail(str(problem))
 
 
-def _entry(step: Any) -> tuple[str, list[str]]:
-    """A step as it is called; what its module is for; what its class says first; the words it knows; examples."""
+def _entry(step: Any, origin: str) -> tuple[str, list[str]]:
+    """A step as it is called; what its module is for; what its class says first; the words it knows; examples; whose
+    it is, if not tconv's.
+    """
     parameters = ", ".join(_parameter(f) for f in dataclasses.fields(step))
     purpose = _first(sys.modules[step.__module__]).partition(": ")[2]
     words = (f"{name}: {', '.join(choices)}" for name, choices in step.choices.items())
@@ -37,7 +43,8 @@ def _entry(step: Any) -> tuple[str, list[str]]:
         purpose[:1].upper() + purpose[1:],
         _first(step),
         *words,
-        f"for example {step.usage}",
+        *([f"for example {step.usage}"] if step.usage else []),
+        *([f"from {origin}"] if origin else []),
     ]
 
 
