@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
@@ -100,9 +100,9 @@ def _whole(request: Request) -> Iterable[float]:
     return map(min, times)
 
 
-def _detailed(workers: int, max_memory: int, progress: Callable[[int], None], detail: bool) -> Runner:
+def _detailed(workers: int, max_memory: int, progress: Callable[[int], None], **others: Any) -> Runner:
     """What --report asks for, without the file."""
-    return Runner(workers, max_memory, progress, detail=True)
+    return Runner(workers, max_memory, progress, **(others | {"detail": True}))
 
 
 @contextmanager

@@ -176,7 +176,7 @@ def test_what_is_there_is_replaced_only_as_asked_and_what_would_pass_for_a_batch
         (["--pad", "x", "-o", "x.npy"], 1, "x: there is no such file or folder"),
         (["--pad=x", "-o", "x.npy"], 2, "--pad x: fill takes a number, not 'x'; for example --pad for black"),
         (["--pad", "-o", "x/"], 2, "here each has a file of its own; --batch-size N puts several into each file"),
-        (["--pad", "--step", "scale", "-o", "x.npy"], 2, "write: --step 'pad' --step 'scale'"),
+        (["--pad", "--step", "scale", "-o", "x.npy"], 2, "write: --step 'scale' --step 'pad'"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -70,8 +70,10 @@ def squares(a: Array) -> Fraction:
 
 
 def _squares(a: Array) -> float:
-    """The same in float64; OpenCV makes no array of float64 for it, which is what takes long."""
-    if a.size < SMALL or a.dtype.kind != "f" or a.dtype == np.float64:
+    """The same in float64. OpenCV makes no array of float64 for it, which is what takes long; what is one is no reason
+    to import it.
+    """
+    if a.size < SMALL or a.dtype.kind != "f" or (a.dtype == np.float64 and opencv.loaded() is None):
         wide = a.astype(np.float64, copy=False)
         return float(np.einsum("i,i->", wide, wide))
     cv2 = opencv.load()

@@ -183,7 +183,7 @@ def test_a_file_that_breaks_while_it_is_read_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=np.arange(1000.0))
     opened = tconv.open(tmp_path / "x.npz")
     (tmp_path / "x.npz").write_bytes(b"")
-    with pytest.raises(tconv.TconvError, match=r"x\.npz: a: .*(truncated|empty)"):
+    with pytest.raises(tconv.TconvError, match=r"x\.npz: a: changed while it was read"):
         opened["a"]
     (tmp_path / "x.npz").unlink()
     with pytest.raises(tconv.TconvError, match=r"x\.npz: .*cannot be read: No such file"):
