@@ -32,6 +32,11 @@ class RangeKey(NamedTuple):
     step: str = ""
     by_file: bool = False
 
+    @property
+    def called(self) -> str:
+        """How messages call the range: by whose word it is."""
+        return "the range known from the file" if self.by_file else "the range" if self.step else "the stated range"
+
 
 @dataclass
 class Account:

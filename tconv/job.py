@@ -225,13 +225,12 @@ def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
 
 
 def _broken(stated: RangeKey, lost: Lost) -> TconvError:
+    remedy = "say the true range with --range LO,HI"
     if stated.by_file:
-        reason = lost.outside(stated.range, stated.dtype, "the range known from the file")
-        return TconvError(reason, step=stated.step, remedy="they are clamped; say the true range with --range LO,HI")
-    if stated.step:
-        reason = lost.outside(stated.range, stated.dtype, "the range")
-        return TconvError(reason, step=stated.step, remedy="as pixels they become the nearest in it")
-    return TconvError(lost.outside(stated.range, stated.dtype), remedy="say the true range with --range LO,HI")
+        remedy = f"they are clamped; {remedy}"
+    elif stated.step:
+        remedy = "as pixels they become the nearest in it"
+    return TconvError(lost.outside(stated.range, stated.dtype, stated.called), step=stated.step, remedy=remedy)
 
 
 def _beyond(planned: Plan, outcome: Outcome) -> Iterator[str]:

@@ -88,30 +88,30 @@ def pool(request: Request, progress: Progress, *, sample: Sample | None = None, 
     """
     steps = up_to_normalize(request.steps or steps_from_text(request.sugar.chain()))
     found = find(request.inputs)
-    inputs = _sampled(found.inputs, sample)
+    inputs = sampled(found.inputs, sample)
     streams, failures = read_all(inputs, request, progress)
     bad = [*found.failures, *failures]
     if bad and (request.on_bad == "error" or not streams):
         raise_all(bad, remedy=SKIP_REMEDY if streams else "")
     inputs = [one for one in inputs if one.path in streams]
-    _refuse_weights(inputs, streams)
+    refuse_weights(inputs, streams)
     stream = prepare(request, inputs, streams, steps)
     raw = raw or any(step.name == "scale" for step in steps) or all(map(_in_unit, stream.tensors))
     tensors = _touched(stream, raw)
-    _refuse_unlike(tensors)
+    refuse_unlike(tensors)
     sums = Totals(tensors, raw)
     outcome = look(tensors, sums.visit, workers_for(request), request.max_memory, progress)
     failures = [*outcome.failures, *sums.failures()]
     if failures and (request.on_bad == "error" or len(failures) >= ENOUGH):
         raise_all(failures, remedy=SKIP_REMEDY if len(failures) > 1 else "")
-    raise_all(_refused(outcome, tensors))
+    raise_all(refused(outcome, tensors))
     channels = sums.channels()
     if not channels:
         raise_all(failures)
         raise TconvError("there are no values", remedy="every tensor is empty")
     return Statistics(
         channels,
-        _letters(request, inputs, len(channels)),
+        letters_of(request, inputs, len(channels)),
         len(sums.files()),
         len(found.inputs),
         sample if len(inputs) < len(found.inputs) else None,
@@ -160,14 +160,14 @@ def where(path: Path, inputs: Sequence[Path], force: bool) -> Path:
     return real
 
 
-def _sampled(inputs: Sequence[Input], sample: Sample | None) -> list[Input]:
+def sampled(inputs: Sequence[Input], sample: Sample | None) -> list[Input]:
     if sample is None or sample.size >= len(inputs):
         return list(inputs)
     chosen = random.Random(sample.seed).sample(range(len(inputs)), sample.size)
     return [inputs[n] for n in sorted(chosen)]
 
 
-def _refuse_weights(inputs: Sequence[Input], streams: dict[Path, Stream]) -> None:
+def refuse_weights(inputs: Sequence[Input], streams: dict[Path, Stream]) -> None:
     for one in inputs:
         if streams[one.path].extra.kind == "weights":
             raise TconvError(
@@ -196,7 +196,7 @@ def _touched(stream: Stream, raw: bool) -> list[Tensor]:
     return [before for before, after in pairs if len(after.ops) > len(before.ops)]
 
 
-def _refuse_unlike(tensors: Sequence[Tensor]) -> None:
+def refuse_unlike(tensors: Sequence[Tensor]) -> None:
     """Refuse tensors of different numbers of channels."""
     first = tensors[0]
     for other in tensors[1:]:
@@ -217,13 +217,13 @@ def _unnamed(tensors: Sequence[Tensor]) -> list[str]:
     return [f"{names[0]}{more}: taken as one channel; --input-layout NCHW, say, names the axes"]
 
 
-def _letters(request: Request, inputs: Sequence[Input], count: int) -> str:
+def letters_of(request: Request, inputs: Sequence[Input], count: int) -> str:
     images = all(one.format.group == "image" for one in inputs)
     found = _LETTERS.get(request.read.channels, "") if images else ""
     return found if len(found) == count else ""
 
 
-def _refused(outcome: Outcome, tensors: Sequence[Tensor]) -> list[TconvError]:
+def refused(outcome: Outcome, tensors: Sequence[Tensor]) -> list[TconvError]:
     """The casts among the steps that lost what they must not."""
     found = []
     for place, account in outcome.lost.items():

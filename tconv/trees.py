@@ -51,7 +51,12 @@ def with_siblings(tree: Any, added: Mapping[str, Sequence[str]]) -> Any:
             continue
         items[key] = value
         for name in added.get(value.name, ()):
-            items[f"{key}{name.removeprefix(value.name)}"] = Ref(name)
+            new = f"{key}{name.removeprefix(value.name)}"
+            if new in tree:
+                raise TconvError(
+                    f"there is a {new!r} beside it already", remedy="leave it as it is (--keep)", tensor=value.name
+                )
+            items[new] = Ref(name)
     return with_items(tree, items)
 
 

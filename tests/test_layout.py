@@ -43,7 +43,8 @@ LAYERS = [
     ["planner", "schema"],
     ["explain"],
     ["diagnose", "pooled", "report", "resume", "verify"],
-    ["job"],
+    ["calibrated"],
+    ["job", "models"],
     ["api", "loaders"],
     ["cli"],
     ["__main__"],
@@ -96,6 +97,7 @@ FRAMEWORKS = {
     "tconv.arrays.of_torch": {"torch"},
     "tconv.loaders.tensorflow": {"tensorflow"},
     "tconv.loaders.torch": {"torch"},
+    "tconv.models.tflite": {"tensorflow"},
 }
 
 
@@ -119,14 +121,20 @@ def test_a_framework_is_imported_where_it_is_meant_to_be_only() -> None:
         assert module in FRAMEWORKS or not names & FRAMEWORKS.keys(), path
 
 
+def test_who_runs_models_is_imported_by_name_only() -> None:
+    modules = {"tconv.models.tflite", "tconv.models.onnx"}
+    assert not [f"{a} imports {b}" for a, b in imports() if b in modules]
+
+
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
-        ("import tconv", ["numpy", "cv2", "PIL", "typer", "torch", "tensorflow"]),
+        ("import tconv", ["numpy", "cv2", "PIL", "typer", "torch", "tensorflow", "onnxruntime"]),
         ("import tconv; tconv.loaders", ["numpy", "torch", "tensorflow"]),
         ("import tconv; [getattr(tconv, name) for name in tconv.__all__]", ["cv2", "torch", "tensorflow", "typer"]),
         ("import numpy, tconv; tconv.cast(numpy.ones(3), 'half')", ["torch", "tensorflow", "jax", "typer"]),
         ("from tconv.cli.app import run; run(['--help'])", ["numpy", "cv2", "PIL", "torch", "tensorflow", "yaml"]),
+        ("from tconv.cli.app import run; run(['quantize-model', '--help'])", ["numpy", "onnx", "onnxruntime", "torch"]),
         ("from tconv.cli.app import run; run(['convert', '--help'])", ["numpy", "cv2", "PIL", "torch", "tensorflow"]),
     ],
 )

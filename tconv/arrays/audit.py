@@ -42,7 +42,8 @@ def judge(account: Account, file: str | Path, tensor: str) -> None:
             log.warning("%s", TconvError(lost.describe(key.src, key.dst), file=file, tensor=tensor, step=key.step))
     for stated, lost in account.by_range.items():
         if lost:
-            log.warning("%s", TconvError(lost.outside(stated.range, stated.dtype), file=file, tensor=tensor))
+            reason = lost.outside(stated.range, stated.dtype, stated.called)
+            log.warning("%s", TconvError(reason, file=file, tensor=tensor, step=stated.step))
 
 
 def ways(lost: Lost, dst: DType) -> str:

@@ -14,7 +14,21 @@ import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import check, console, convert, diff, doctor, dry_run, formats, inspect, pipelines, schema, stats, steps
+from tconv.cli import (
+    check,
+    console,
+    convert,
+    diff,
+    doctor,
+    dry_run,
+    formats,
+    inspect,
+    pipelines,
+    quantize_model,
+    schema,
+    stats,
+    steps,
+)
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
 
@@ -108,12 +122,14 @@ def root(
     """
 
 
-for _module in (convert, dry_run, inspect, doctor, check, diff, stats, formats, steps, pipelines, schema):
+for _module in (
+    convert, dry_run, inspect, doctor, check, diff, stats, quantize_model, formats, steps, pipelines, schema,
+):  # fmt: skip
     _module.register(app)
 _VERBS: dict[str, Any] = {}
 for _command in app.registered_commands:
     _command.cls = Verb
-    _VERBS[getattr(_command.callback, "__name__", "")] = _command
+    _VERBS[getattr(_command.callback, "__name__", "").replace("_", "-")] = _command
 
 
 def _with_verbs_for(argv: list[str]) -> typer.Typer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -15,6 +15,7 @@ from tconv.cli import reading, values
 from tconv.errors import UsageError
 
 if TYPE_CHECKING:
+    from tconv.calibrated import Calibrated
     from tconv.measure.pool import Powers
     from tconv.pooled import Statistics
 
@@ -34,6 +35,27 @@ def stats(
             "--raw", help="Values as they are, not 0…1.", show_default=False, rich_help_panel=o.VALUES, metavar=""
         ),
     ] = False,
+    calibrate: Annotated[
+        Literal["minmax", "percentile", "mse", "entropy"] | None,
+        typer.Option(
+            "--calibrate",
+            metavar="METHOD",
+            help="Ranges and scales instead: minmax, percentile, mse, entropy.",
+            show_default=False,
+            rich_help_panel=o.VALUES,
+            callback=values.one_of("minmax", "percentile", "mse", "entropy"),
+        ),
+    ] = None,
+    quantize: Annotated[
+        str | None,
+        typer.Option(
+            "--quantize",
+            metavar="DTYPE",
+            help="With it: to what (int8); uint8, 'int8, scheme=affine' …",
+            show_default=False,
+            rich_help_panel=o.VALUES,
+        ),
+    ] = None,
     range_: o.RangeText = None,
     input_layout: o.InputLayout = None,
     only: o.Only = None,
@@ -92,6 +114,7 @@ def stats(
     tconv images/ --resize 224x224 --normalize --stats stats.json -o batch.npy
     tconv stats images/ --sample 1000         a quick look
     tconv stats batch.npy --input-layout NCHW --range 0,255
+    tconv stats images/ --pipeline imagenet --calibrate entropy -o calib.json
 
     Values are taken to 0…1 by their known range, as --normalize does, so that the result goes with --normalize
     --stats; --raw leaves them as they are, for --stats alone. They are pooled: every value of a channel counts the
@@ -115,17 +138,36 @@ def stats(
         null if values were left as they are
       tconv: the version
 
+    --calibrate finds instead, for int8 or what --quantize says, the scale and the zero point of what comes of all of
+    the steps: of all values together (per_tensor) and of each channel. minmax: for all values. percentile: for the
+    middle 99.9 percent (--quantize 'int8, percentile=99.99' for another part). mse: so that rounded values are nearest
+    to the values. entropy: so that their distribution tells most of that of the values.
+
+    \b
+    Then the object is:
+      per_tensor: {min, max, low, high, scale, zero_point}; min and max of all
+        values, low and high of the range that the scale is for
+      per_channel: a list of such, null if there is no axis of channels
+      calibrate, percentile, dtype, scheme: how; percentile may be null
+      channels, files, sample, steps, tconv: as above
+
     Exit 0: done, 1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left
     out.
     """
+    from tconv.calibrated import calibrate as look_for_ranges
+    from tconv.calibrated import save as save_ranges
     from tconv.cli import asked, console
     from tconv.pipeline import Sugar
-    from tconv.pooled import Sample, pool, save, where
+    from tconv.pooled import Sample, Statistics, pool, save, where
     from tconv.request import Request
     from tconv.tensor import ReadOptions
 
     if seed is not None and sample is None:
         raise UsageError("--seed chooses a sample, and none was asked for", remedy="add --sample N")
+    if quantize is not None and calibrate is None:
+        raise UsageError("--quantize says for what to calibrate", remedy="add --calibrate minmax, say")
+    if raw and calibrate is not None:
+        raise UsageError("--raw is for mean and std: --calibrate takes what comes of the steps", remedy="leave it out")
     if output is not None and not output.lower().endswith(".json"):
         raise UsageError(f"-o {output}: statistics are JSON", remedy="for example -o stats.json")
     sugar = Sugar(resize)
@@ -152,19 +194,26 @@ def stats(
             where(target, [Path(word) for word in inputs], force)
         with console.progress(terminal) as shown:
             chosen = Sample(sample, seed or 0) if sample is not None else None
-            found = pool(request, shown, sample=chosen, raw=raw)
+            found: Statistics | Calibrated
+            if calibrate is None:
+                found = pool(request, shown, sample=chosen, raw=raw)
+            else:
+                found = look_for_ranges(request, quantize or "int8", calibrate, shown, chosen)
         for text in found.notes:
             terminal.note(text)
         for problem in found.skipped:
             terminal.note(f"skipped: {problem}")
         if target is not None:
-            save(found, target, force)
+            if isinstance(found, Statistics):
+                save(found, target, force)
+            else:
+                save_ranges(found, target, force)
         if as_json:
             reading.say_json(found.as_json())
         elif target is not None:
             sys.stdout.write(f"{target}\n")
         else:
-            for line in _lines(found):
+            for line in _lines(found) if isinstance(found, Statistics) else _ranges(found):
                 reading.say(line)
         reading.flush()
     return SKIPPED if found.skipped else 0
@@ -183,6 +232,27 @@ def _lines(found: Statistics) -> Iterator[str]:
     else:
         mean, std = (",".join(f"{number:.{_DIGITS}g}" for number in numbers) for numbers in _numbers(found))
         yield f"--stats={mean}/{std}" if mean.startswith("-") else f"--stats {mean}/{std}"
+
+
+def _ranges(found: Calibrated) -> Iterator[str]:
+    """A row for all values and one for each channel, and what they are of."""
+    from tconv.cli.table import table
+
+    entries = found.entries(found.whole)
+    names = ["all"]
+    if found.each is not None:
+        entries += found.entries(found.each)
+        names += found.letters or [str(n) for n in range(len(found.each.low))]
+    rows = [
+        [name, *(reading.short(n, _DIGITS) for n in entry.values())] for name, entry in zip(names, entries, strict=True)
+    ]
+    header = ["channel", "min", "max", "low", "high", "scale", "zero point"]
+    yield from table(header, rows, right=range(1, len(header)))
+    steps = " | ".join(map(str, found.steps))
+    of = f" of {found.of:,}" if found.sample else ""
+    after = f", after {steps}" if steps else ""
+    files = f"{reading.counted(found.files, 'file')}{of}"
+    yield f"{files}, for {found.grid.name} {found.grid.scheme} by {found.how.method}{after}"
 
 
 def _cells(channel: Powers) -> list[str]:

@@ -7,13 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tconv.errors import Problems, TconvError
 from tconv.quant.observe import channels
 from tconv.quant.op import Numbers
-from tconv.quant.ranges import Asked, Calibration, ranges
+from tconv.quant.ranges import Asked, Calibration, in_rounds, ranges
+from tconv.quant.shelf import Shelf
 
 if TYPE_CHECKING:
+    from tconv.ops import Array
     from tconv.quant.op import Quantize
     from tconv.tensor import Scan, Tensor
+
+CHANNEL = 64  # bytes that the extremes of one take, and what is made of them
+AT_ONCE = 1 << 26  # bytes for the channels of as many tensors as are looked at in one pass
 
 
 def fit(
@@ -27,8 +33,23 @@ def fit(
         Asked(tensor, op.grid, channels(tensor.spec, op.axis, op.group), pool)
         for tensor, op, pool in zip(tensors, ops, pools, strict=True)
     ]
-    made = []
-    for one, (low, high) in zip(asked, ranges(asked, scan, how), strict=True):
-        scale, zero = one.grid.parameters(low, high)
-        made.append(Numbers(scale, None if zero is None else zero.astype(np.float32)))
-    return made
+    found: dict[str, Numbers] = {}
+    problems = Problems()
+    with Shelf() as shelf:
+        for some in map(set, in_rounds({one.pool: one.share.number * CHANNEL for one in asked}, AT_ONCE)):
+            part = [one for one in asked if one.pool in some]
+            try:
+                bounds = ranges(part, scan, how)
+            except TconvError as problem:
+                problems.add(problem)
+                continue
+            for one, ends in zip(part, bounds, strict=True):
+                if one.pool not in found:
+                    found[one.pool] = _numbers(one, ends.low, ends.high, shelf)
+    problems.raise_all()
+    return [found[one.pool] for one in asked]
+
+
+def _numbers(one: Asked, low: Array, high: Array, shelf: Shelf) -> Numbers:
+    scale, zero = one.grid.parameters(low, high)
+    return Numbers(shelf.keep(scale), None if zero is None else shelf.keep(zero.astype(np.float32)))

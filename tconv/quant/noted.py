@@ -14,6 +14,7 @@ from tconv.errors import TconvError
 
 if TYPE_CHECKING:
     from tconv.quant.op import Quantize
+    from tconv.tensor import Stream
 
 KEY = "tconv.quantized"
 BESIDE = (".scale", ".zero_point")
@@ -41,7 +42,12 @@ def described(op: Quantize) -> dict[str, Any]:
     return {"to": op.grid.name, "scheme": op.grid.scheme, "axis": op.axis, "group": op.group}
 
 
-def settled(metadata: Mapping[str, str]) -> set[str]:
-    """The names of tensors that are quantized, and of the numbers beside them."""
-    names = told(metadata)
+def settled(stream: Stream) -> set[str]:
+    """The names of tensors that are quantized, and of the numbers beside them: as the metadata say, and, since not all
+    formats have metadata, of weights that are integers or floats of 8 bits and have a scale.
+    """
+    names = set(told(stream.extra.metadata))
+    if stream.extra.kind == "weights":
+        there = {t.spec.name: t.spec.dtype for t in stream.tensors}
+        names |= {n for n, kind in there.items() if f"{n}.scale" in there and (kind.is_integer or kind.bits <= 8)}
     return {f"{name}{suffix}" for name in names for suffix in ("", *BESIDE)}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tconv.quant.grid import Grid
     from tconv.tensor import Scan, Tensor
 
-    Bounds: TypeAlias = tuple[Array, Array]  # the least and the greatest of every channel, float64
+    Bounds: TypeAlias = tuple[Array, Array]
 
 MOST_SEARCHES = 1 << 16  # channels of a tensor for which ranges are searched
 AT_ONCE = 1 << 28  # bytes of distributions that are looked at in one pass through the values
@@ -45,7 +45,16 @@ class Asked(NamedTuple):
     pool: str
 
 
-def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration) -> list[Bounds]:
+class Ranges(NamedTuple):
+    """Of every channel (float64) the range that a scale is for, and the least and the greatest of all values."""
+
+    low: Array
+    high: Array
+    least: Array
+    greatest: Array
+
+
+def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration) -> list[Ranges]:
     """For each what was asked, in their order; a tensor that is asked for several times is read once.
 
     Raises ``TconvError``, naming all of them, for tensors that hold NaN, infinities or what float32 does not hold, and
@@ -55,12 +64,13 @@ def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration) -> list[Bounds]
     pools = defaultdict[str, list[Asked]](list)
     for one in asked:
         pools[one.pool].append(one)
-    bounds = _extremes(pools, scan)
+    extremes = _extremes(pools, scan)
+    found = dict(extremes)
     if how.method != "minmax":
         raise_all([_too_many(one, how.method) for one in asked if one.share.number > MOST_SEARCHES])
-        for some in _rounds({pool: _cost(members) for pool, members in pools.items()}):
-            bounds |= _searched({pool: pools[pool] for pool in some}, bounds, scan, how)
-    return [bounds[one.pool] for one in asked]
+        for some in in_rounds({pool: _cost(members) for pool, members in pools.items()}, AT_ONCE):
+            found |= _searched({pool: pools[pool] for pool in some}, extremes, scan, how)
+    return [Ranges(*found[one.pool], *extremes[one.pool]) for one in asked]
 
 
 def _refuse_unlike(asked: Iterable[Asked]) -> None:
@@ -140,11 +150,11 @@ def _cost(members: Sequence[Asked]) -> int:
     return Histograms.nbytes(members[0].share.number, _size(members))
 
 
-def _rounds(costs: Mapping[str, int]) -> Iterator[list[str]]:
-    """Pools in order, so many at a time as fit into memory together; one that is larger has it alone."""
+def in_rounds(costs: Mapping[str, int], limit: int) -> Iterator[list[str]]:
+    """Pools in order, so many at a time as take no more than ``limit`` together; one that is larger has it alone."""
     some: list[str] = []
     for pool, cost in costs.items():
-        if some and sum(costs[other] for other in some) + cost > AT_ONCE:
+        if some and sum(costs[other] for other in some) + cost > limit:
             yield some
             some = []
         some.append(pool)

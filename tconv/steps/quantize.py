@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import prod
@@ -124,12 +124,14 @@ class Quant(Step):
         tensors: list[Tensor] = []
         added: dict[str, list[str]] = {}
         said = noted.told(stream.extra.metadata)
+        names = {t.spec.name for t in stream.tensors}
         for tensor in made.tensors:
             tensors.append(tensor)
             op = self._op(tensor)
             if op is None:
                 continue
             beside = _beside(tensor, op, str(self))
+            _refuse_taken(tensor, beside, names)
             added[tensor.spec.name] = [t.spec.name for t in beside]
             tensors += beside
             said[tensor.spec.name] = noted.described(op)
@@ -247,6 +249,17 @@ def _beside(tensor: Tensor, op: Quantize, step: str) -> list[Tensor]:
     return made
 
 
+def _refuse_taken(tensor: Tensor, beside: Sequence[Tensor], names: Collection[str]) -> None:
+    for other in beside:
+        if other.spec.name in names:
+            raise TconvError(
+                f"there is a tensor {other.spec.name} already",
+                remedy="leave it as it is (--keep), or rename that one",
+                file=tensor.source.path,
+                tensor=tensor.spec.name,
+            )
+
+
 def _shape(spec: Spec, op: Quantize) -> tuple[int, ...]:
     if op.group is not None:
         return (spec.shape[0], prod(spec.shape[1:]) // op.group) if len(spec.shape) > 1 else (1, spec.size // op.group)
@@ -255,7 +268,7 @@ def _shape(spec: Spec, op: Quantize) -> tuple[int, ...]:
 
 def _given(tensor: Tensor, what: str, values: np.ndarray[Any, Any], shape: tuple[int, ...], step: str) -> Tensor:
     spec, size = tensor.spec, prod(shape)
-    full = values if values.size == size else np.broadcast_to(values[:1], (size,)).copy()  # not decided yet
+    full = values if values.size == size else np.broadcast_to(values[:1], (size,))  # not decided yet
     dtype = DTYPES[values.dtype.name]
     alias = f"{spec.alias_of}.{what}" if spec.alias_of else None
     made = Spec(f"{spec.name}.{what}", dtype, shape, alias_of=alias, attrs={"made": step})

@@ -35,7 +35,8 @@ def on_touched(
     ``all_fields``: integers beside other fields are touched too where the user said nothing of them. ``complex_too``:
     so are complex weights, which ``module.half()`` leaves alone. ``inert``: the names of tensors that ``change`` leaves
     as they are, so that nobody need be asked about them. Refusals are told together, each with its file, its tensor
-    and the step. Raises ``TconvError`` if no tensor is touched. Notes tell of an optimizer's state and of complex
+    and the step. Raises ``TconvError`` if no tensor is touched, unless an
+    earlier step has settled some. Notes tell of an optimizer's state and of complex
     weights that were passed over.
     """
     made: list[Tensor] = []
@@ -45,7 +46,7 @@ def on_touched(
     alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
     touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
     there = {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
-    earlier = touched & noted.settled(stream.extra.metadata) - there
+    earlier = touched & noted.settled(stream) - there
     touched -= there | earlier | labels(stream)
     if not all_fields or stream.extra.fields is not None:
         touched -= _spared_fields(stream, step, inert)
@@ -57,9 +58,10 @@ def on_touched(
             found = problem.at(file=tensor.source.path, tensor=name, step=str(step), by_itself=True)
             problems.append(found)
     raise_all(problems)
-    if not touched:
+    if not touched and not there:
         raise _nothing(stream, step, quantized=bool(earlier))
-    notes = [f"{step}: the optimizer's state stays as it is ({_count(state)})"] if state else []
+    notes = [f"{step}: nothing is left for it to do"] if not touched else []
+    notes += [f"{step}: the optimizer's state stays as it is ({_count(state)})"] if state else []
     notes += [f"{step}: complex weights stay as they are ({_count(alone)})"] if alone else []
     notes += [f"{step}: what is quantized stays as it is ({_count(sorted(earlier))})"] if earlier else []
     return stream.with_tensors([_free(t, touched) for t in made], *notes)

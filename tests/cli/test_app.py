@@ -44,6 +44,7 @@ def test_no_arguments_show_the_help_as_it_is_and_are_wrong(tconv: Tconv) -> None
         ["inspect", "--help"],
         ["doctor", "--help"],
         ["stats", "--help"],
+        ["quantize-model", "--help"],
         ["steps", "--help"],
     ],
 )

@@ -120,6 +120,9 @@ def test_bad_files_are_exit_1_or_left_out_with_3(tconv: Tconv) -> None:
         (["d", "--resize", "0"], ["--resize"]),
         (["d", "--step", "scale", "--resize", "8"], ["--step", "mixed"]),
         (["d", "--pipeline", "imagnet"], ["imagenet"]),
+        (["d", "--calibrate", "kl"], ["--calibrate", "entropy"]),
+        (["d", "--quantize", "int8"], ["--quantize", "--calibrate"]),
+        (["d", "--calibrate", "mse", "--raw"], ["--raw"]),
         ([], ["INPUT"]),
     ],
 )
@@ -128,6 +131,34 @@ def test_a_wrong_command_is_exit_2(tconv: Tconv, argv: list[str], words: list[st
     assert (ran.code, ran.out) == (2, "")
     for word in words:
         assert word in ran.err
+
+
+def test_ranges_as_a_table_and_as_a_file(tconv: Tconv) -> None:
+    ran = tconv("stats", "d", "--step", "scale", "--calibrate", "minmax", "--quantize", "uint8")
+    assert ran == Ran(
+        0,
+        "channel  min  max  low  high       scale  zero point\n"
+        "all        0    1    0     1  0.00392157           0\n"
+        "R          0    1    0     1  0.00392157           0\n"
+        "G        0.2  0.6  0.2   0.6  0.00235294           0\n"
+        "B          0    1    0     1  0.00392157           0\n"
+        "2 files, for uint8 affine by minmax, after scale\n",
+        "",
+    )
+    argv = ("stats", "d", "--pipeline", "imagenet", "--calibrate", "percentile", "--quantize", "int8, percentile=99")
+    assert tconv(*argv, "-o", "c.json") == Ran(0, "c.json\n", "")
+    found = json.loads(Path("c.json").read_text())
+    assert json.loads(tconv(*argv, "--json").out) == found
+    assert found.keys() == {
+        "calibrate", "percentile", "dtype", "scheme", "per_tensor", "per_channel", "channels", "files", "sample",
+        "steps", "tconv",
+    }  # fmt: skip
+    assert (found["calibrate"], found["percentile"], found["dtype"], found["scheme"]) == (
+        "percentile", 99, "int8", "symmetric",
+    )  # fmt: skip
+    assert [len(found["per_channel"]), found["channels"], found["files"]] == [3, "RGB", 2]
+    assert found["per_tensor"].keys() == {"min", "max", "low", "high", "scale", "zero_point"}
+    assert tconv(*argv, "-o", "c.json").code == 1
 
 
 def test_an_input_is_never_replaced_by_its_own_statistics(tconv: Tconv) -> None:

@@ -105,3 +105,12 @@ def test_a_bool_asks_of_what_is_beyond_float64_too() -> None:
     made, lost = segment.leave(segment.enter(np.array([1e300, 0]), F64, window), window)
     assert made.tolist() == [True, False]
     assert not lost
+
+
+def test_a_range_is_called_by_whose_word_it_is() -> None:
+    for check, called in (
+        (Check((0, 1), F32), "the stated range"),
+        (Check((0, 1), F32, step="denormalize(imagenet)"), "the range"),
+        (Check((0, 1), F32, step="scale(uint8)", by_file=True), "the range known from the file"),
+    ):
+        assert check.key(F32).called == called

@@ -47,9 +47,9 @@ X = np.array([[1, -2, 3], [4, 5, -60]], np.float32)
 
 def test_a_pool_has_the_bounds_of_all_in_it() -> None:
     some = [asked(X, "a", 0, "p"), asked(-X, "b", 0, "p"), asked(X, "c", None, "q")]
-    (low, high), again, (least, most) = ranges(some, SCANNER, Calibration())
+    (low, high, *_), again, (least, most, *_) = ranges(some, SCANNER, Calibration())
     assert (low.tolist(), high.tolist()) == ([-3, -60], [3, 60])
-    assert again[0] is low
+    assert again.low is low
     assert (least.tolist(), most.tolist()) == ([-60], [5])
 
 
@@ -59,7 +59,7 @@ def test_a_tensor_that_is_asked_for_twice_is_read_once() -> None:
     some = [Asked(one, grid("int8"), channels(one.spec, axis, None), str(axis)) for axis in (None, 0, 1)]
     found = ranges(some, scan, Calibration("percentile", 100.0))
     assert scan.asked == [["a"], ["a"]]
-    assert [high.tolist() for _, high in found] == [[5], [3, 5], [4, 5, 3]]
+    assert [one.high.tolist() for one in found] == [[5], [3, 5], [4, 5, 3]]
 
 
 def test_distributions_are_made_for_so_many_pools_as_there_is_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_distributions_are_made_for_so_many_pools_as_there_is_memory(monkeypatch
     some = [asked(X * n, f"w{n}", None, f"w{n}") for n in range(1, 6)]
     found = ranges(some, scan, Calibration("percentile", 100.0))
     assert scan.asked == [["w1", "w2", "w3", "w4", "w5"], ["w1", "w2"], ["w3", "w4"], ["w5"]]
-    assert [low.item() for low, _ in found] == [-60, -120, -180, -240, -300]
+    assert [one.low.item() for one in found] == [-60, -120, -180, -240, -300]
 
 
 def test_the_percentile_of_a_pool_is_that_of_all_its_values() -> None:
@@ -76,8 +76,10 @@ def test_the_percentile_of_a_pool_is_that_of_all_its_values() -> None:
     parts = [rng.standard_normal((20, 50)).astype(np.float32) for _ in range(3)]
     found = ranges([asked(x, str(n), None, "p") for n, x in enumerate(parts)], SCANNER, Calibration("percentile", 90.0))
     want = np.percentile(np.stack(parts).astype(np.float64), [5, 95])
-    for low, high in found:
-        np.testing.assert_allclose([low.item(), high.item()], want, rtol=1e-12)
+    for one in found:
+        np.testing.assert_allclose([one.low.item(), one.high.item()], want, rtol=1e-12)
+        every = np.stack(parts)
+        assert (one.least.item(), one.greatest.item()) == (every.min(), every.max())
 
 
 def test_all_that_is_refused_is_told_once_and_by_name() -> None:

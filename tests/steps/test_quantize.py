@@ -316,3 +316,28 @@ def test_before_a_scan_the_shapes_are_known() -> None:
     assert [(t.spec.name, t.spec.dtype.name, t.spec.shape) for t in made.tensors] == [
         ("w", "uint4", (2, 6)), ("w.scale", "float32", (2, 2)), ("w.zero_point", "uint4", (2, 2)),
     ]  # fmt: skip
+
+
+def test_what_a_file_without_metadata_has_quantized_is_let_alone_too() -> None:
+    made = settled(Quant("float8_e4m3fn"), weights(tensor(random(4, 8), "w"), tensor(random(4), "b")))
+    plain = weights(*(tensor(x, name) for name, x in values(made).items()))  # as of a .pt, which has no metadata
+    (half,) = steps_from_text(["cast(half)"])
+    kinds = {t.spec.name: t.spec.dtype.name for t in half.apply(plain).tensors}
+    assert kinds == {"w": "float8_e4m3fn", "w.scale": "float32", "b": "float16"}
+
+
+def test_a_cast_after_it_may_find_nothing_to_do() -> None:
+    made = settled(Quant("int8"), weights(tensor(random(4, 8), "w")))
+    (half,) = steps_from_text(["cast(half)"])
+    assert half.apply(made).notes == ("cast(float16): nothing is left for it to do",)
+
+
+@pytest.mark.parametrize("there", ["w.scale", "w.zero_point"])
+def test_names_that_are_taken_are_refused(there: str) -> None:
+    given = weights(tensor(random(4, 8), "w"), tensor(random(2), there))
+    with pytest.raises(TconvError, match=f"there is a tensor {there} already"):
+        settled(Quant("uint8"), given)
+    tree = {"w": Ref("w"), there: 0.5}
+    held = replace(weights(tensor(random(4, 8), "w")), extra=Extra("weights", tree=tree))
+    with pytest.raises(TconvError, match=f"there is a '{there}' beside it already"):
+        settled(Quant("uint8"), held)

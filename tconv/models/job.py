@@ -1,0 +1,145 @@
+"""The order of events: samples, what the model takes, its quantizer staged beside the target, the comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tconv import __version__
+from tconv.errors import TconvError, UsageError
+from tconv.models.agreement import Comparison
+from tconv.models.route import How, route_for
+from tconv.models.samples import FEW, Batches, Drawn, Wish, draw
+from tconv.models.wanted import Wanted, check
+from tconv.planner import workers_for
+from tconv.pooled import where
+from tconv.staging import Staging
+
+if TYPE_CHECKING:
+    from tconv.models.route import Route, Run
+    from tconv.request import Progress, Request
+    from tconv.tensor import Tensor
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to be done with the model at ``model``. ``request``: what the samples are made of, and all of where and
+    how; its ``output`` may be None, for a file beside the model.
+    """
+
+    model: Path
+    request: Request
+    wish: Wish = field(default_factory=Wish)
+    how: How = field(default_factory=How)
+    min_agreement: float | None = None
+    min_sqnr: float | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was done. ``shown``: what stdout says of it; ``bytes``: of the model before and after."""
+
+    asked: Asked
+    shown: str
+    bytes: tuple[int, int]
+    drawn: Drawn
+    comparison: Comparison
+
+    def as_json(self) -> dict[str, Any]:
+        """What the help of ``tconv quantize-model`` says."""
+        how, request = self.asked.how, self.asked.request
+        return {
+            "model": str(self.asked.model),
+            "output": self.shown,
+            "bytes": {"before": self.bytes[0], "after": self.bytes[1]},
+            "outputs": {name: output.as_json() for name, output in self.comparison.outputs.items()},
+            "method": how.method,
+            "percentile": how.percentile,
+            "per_channel": how.per_channel,
+            "activations": how.activations,
+            "io": how.io,
+            "steps": " | ".join(request.sugar.chain() or map(str, request.steps)),
+            "seed": self.asked.wish.seed,
+            "of": self.drawn.of,
+            "calibrated_on": [_named(t) for t in self.drawn.calibration],
+            "compared_on": [_named(t) for t in self.drawn.held_back],
+            "skipped": [{"path": problem.file, "reason": problem.reason} for problem in self.drawn.skipped],
+            "tconv": __version__,
+        }
+
+
+def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]) -> Result:
+    """Do all of it; ``note`` hears what the user should know. Raises ``TconvError``, and then nothing is written."""
+    request = asked.request
+    route = route_for(asked.model, workers_for(request))
+    route.check(asked.how)
+    shown = request.output or str(asked.model.with_name(f"{asked.model.stem}.int8{route.suffix}"))
+    if not shown.endswith(route.suffix):
+        raise UsageError(f"-o {shown}: what is written is {route.suffix}", remedy=f"for example -o model{route.suffix}")
+    target = where(Path(shown), [asked.model], request.force)
+    report = request.report and where(request.report, [asked.model], request.force)
+    if report == target:
+        raise UsageError(f"--report {request.report} is where the model goes", remedy="give it another name")
+    wanted = route.wanted
+    drawn = draw(request, asked.wish, progress)
+    for text in dict.fromkeys(drawn.notes):
+        note(text)
+    check(wanted, [*drawn.calibration, *drawn.held_back])
+    calibration, held_back = _batches(drawn, wanted, route, workers_for(request), progress)
+    _advise(len(drawn.calibration), note)
+    with Staging({target.parent} | ({report.parent} if report else set())) as staging:
+        path = staging.path(target.parent, target)
+        progress.begin("calibrating", len(drawn.calibration), "files")
+        route.quantize(calibration, asked.how, path)
+        comparison = _compared(route, route.reopened(path), held_back, progress)
+        comparison.check(asked.min_agreement, asked.min_sqnr)
+        result = Result(asked, shown, (_size(asked.model), path.stat().st_size), drawn, comparison)
+        published = [(target.parent, target)]
+        if report:
+            text = json.dumps(result.as_json(), indent=1, ensure_ascii=False) + "\n"
+            staging.path(report.parent, report).write_text(text, encoding="utf8", errors="backslashreplace")
+            published.append((report.parent, report))
+        where(Path(shown), [asked.model], request.force)  # what came to be there meanwhile is not replaced
+        staging.publish(published)
+    return result
+
+
+def _batches(drawn: Drawn, wanted: Wanted, route: Route, workers: int, progress: Progress) -> tuple[Batches, Batches]:
+    """Of those to calibrate on, and of those to compare on; where the model says of how many, all batches are whole."""
+    size = min(wanted.batch, route.largest or wanted.batch)
+    fixed = bool(wanted.shape) and wanted.shape[0] is not None
+    made = [Batches(some, size, workers, fixed, progress.advance) for some in (drawn.calibration, drawn.held_back)]
+    if not all(map(len, made)):
+        have = f"{len(drawn.calibration)} and {len(drawn.held_back)}"
+        raise TconvError(
+            f"the model takes {size} samples at once, and there are {have} to calibrate and to compare on",
+            remedy="give it more",
+        )
+    return made[0], made[1]
+
+
+def _advise(count: int, note: Callable[[str], None]) -> None:
+    if count < FEW:
+        note(f"calibrated on {count} samples: ranges may be those of chance; {FEW} to 500 are usual")
+
+
+def _compared(route: Route, after: Run, batches: Batches, progress: Progress) -> Comparison:
+    progress.begin("comparing", len(batches.tensors), "files")
+    found = Comparison()
+    for batch in batches:
+        found.add(route.run(batch), after(batch))
+    return found
+
+
+def _named(tensor: Tensor) -> str:
+    """The file of a sample, and which of it where it holds several."""
+    path, name = str(tensor.source.path), tensor.spec.name
+    return path if path.endswith(name) else f"{path}: {name}"
+
+
+def _size(model: Path) -> int:
+    files: Sequence[Path] = [p for p in model.rglob("*") if p.is_file()] if model.is_dir() else [model]
+    return sum(path.stat().st_size for path in files)

@@ -1,0 +1,92 @@
+"""What the ways to quantize a model have in common: how it is asked for, and what a way must be able to do."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
+
+from tconv.errors import TconvError
+from tconv.registry import load
+
+if TYPE_CHECKING:
+    from tconv.models.samples import Batches
+    from tconv.models.wanted import Wanted
+    from tconv.ops import Array
+
+    Run: TypeAlias = Callable[[Array], Mapping[str, Array]]  # a batch in, every output by its name
+
+METHODS = ("minmax", "entropy", "percentile")
+
+
+@dataclass(frozen=True)
+class How:
+    """``method``: which ranges of activations are taken. ``per_channel``: a scale for each output channel of weights.
+    ``activations`` and ``io``: the dtypes of activations, and of inputs and outputs.
+    """
+
+    method: str = "minmax"
+    percentile: float | None = None
+    per_channel: bool = True
+    activations: str | None = None
+    io: str | None = None
+
+
+class Route(ABC):
+    """One way; made of a model, which it reads. Raises ``TconvError`` for what it cannot read."""
+
+    suffix: ClassVar[str]  # of what it writes
+    largest: ClassVar[int | None] = None  # how many samples the model is given at once, where that is limited
+
+    @abstractmethod
+    def __init__(self, path: Path, workers: int) -> None: ...
+
+    @abstractmethod
+    def check(self, how: How) -> None:
+        """Refuse what this way has no choice in."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> Wanted:
+        """What the model takes."""
+
+    @abstractmethod
+    def run(self, batch: Array) -> Mapping[str, Array]:
+        """What the model makes of a batch."""
+
+    @abstractmethod
+    def quantize(self, batches: Batches, how: How, path: Path) -> None:
+        """Write the quantized model to ``path``; files beside it are taken away by the caller."""
+
+    @abstractmethod
+    def reopened(self, path: Path) -> Run:
+        """What the quantized model at ``path`` makes of a batch, as floats."""
+
+
+_ROUTES = {".onnx": "tconv.models.onnx:OnnxRoute", "": "tconv.models.tflite:TfliteRoute"}
+
+
+def route_for(path: Path, workers: int) -> Route:
+    """The way for the model at ``path``: .onnx, or the folder of a SavedModel."""
+    if path.is_dir() and not (path / "saved_model.pb").is_file():
+        raise TconvError("is a folder, and holds no saved_model.pb", remedy=_KNOWN, file=path)
+    if not path.exists():
+        raise TconvError("there is no such file or folder", file=path)
+    suffix = "" if path.is_dir() else path.suffix.lower()
+    if suffix not in _ROUTES:
+        raise TconvError("is no model that tconv quantizes as a whole", remedy=_KNOWN, file=path)
+    try:
+        kind: type[Route] = load(_ROUTES[suffix])
+    except ImportError as problem:
+        needs = "onnx" if suffix else "tensorflow"
+        raise TconvError(
+            f"{problem.name or needs} is not installed, which quantizes such models",
+            remedy=f"pip install 'tconv[{needs}]'",
+            file=path,
+        ) from problem
+    return kind(path, workers)
+
+
+_KNOWN = "an .onnx file or the folder of a TensorFlow SavedModel is; of weights it is tconv WEIGHTS --quantize int8"

@@ -1,0 +1,59 @@
+"""Agreement: decibels and first choices by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tconv.errors import TconvError
+from tconv.models.agreement import Comparison, Output
+
+
+def test_decibels_and_first_choices_by_hand() -> None:
+    found = Comparison()
+    before = np.array([[3, 4, 0], [0, 0, 5]], np.float32)
+    found.add({"y": before}, {"y": before + np.array([[0.3, -0.4, 0], [0, 0, 0]], np.float32)})
+    found.add({"y": before[:1]}, {"y": np.array([[4, 3, 0]], np.float32)})
+    output = found.outputs["y"]
+    assert (output.samples, output.same) == (3, 2)
+    assert output.agreement == pytest.approx(2 / 3)
+    assert output.sqnr == pytest.approx(10 * math.log10(75 / 2.25), rel=1e-6)
+    assert output.as_json() == {
+        "samples": 3,
+        "sqnr_db": pytest.approx(15.228787),
+        "same_top1": 2,
+        "agreement": pytest.approx(2 / 3),
+    }
+
+
+def test_where_nothing_is_lost_or_nothing_was_there() -> None:
+    same, silent = Output(), Output()
+    same.add(np.ones((1, 2, 2)), np.ones((1, 2, 2)))
+    assert same.sqnr == math.inf
+    assert same.as_json() == {"samples": 1, "sqnr_db": None, "same_top1": None, "agreement": None}
+    silent.add(np.zeros((1, 1)), np.ones((1, 1)))
+    assert silent.sqnr == -math.inf
+    assert silent.same is None  # one number is no choice
+
+
+def test_what_cannot_be_compared() -> None:
+    x = np.ones((2, 3))
+    with pytest.raises(TconvError, match=r"its output y is \(2, 3\), and nothing when it is quantized"):
+        Comparison().add({"y": x}, {"z": x})
+    with pytest.raises(TconvError, match=r"its output y is \(2, 3\), and \(2, 4\)"):
+        Comparison().add({"y": x}, {"y": np.ones((2, 4))})
+    with pytest.raises(TconvError, match="its output y holds NaN or infinities before"):
+        Comparison().add({"y": x * np.nan}, {"y": x})
+
+
+def test_what_falls_short_is_refused() -> None:
+    found = Comparison()
+    found.add({"y": np.array([[1.0, 0], [0, 1]])}, {"y": np.array([[1.0, 0], [1, 0]])})
+    found.check(None, None)
+    found.check(0.5, 0)
+    with pytest.raises(TconvError, match=r"the same first choice for 50\.0% of the samples; 90\.0% were asked for"):
+        found.check(0.9, None)
+    with pytest.raises(TconvError, match=r"an SQNR of 0\.0 dB; 10 were asked for"):
+        found.check(None, 10)
