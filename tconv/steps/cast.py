@@ -264,4 +264,6 @@ def _rounded(known: Range | None, target: DType, on_overflow: str) -> Range | No
         return None
     bounds, _ = casts.cast(np.array(known, np.float64), target, src=FLOAT64, on_overflow="saturate")
     low, high = bounds.astype(np.float64).tolist()
+    if target.is_float:  # a bound that the dtype lacks is one still: 65535 is white in float16 too
+        low, high = (b if abs(b) > target.max else r for b, r in zip(known, (low, high), strict=True))
     return (0, 1) if target.kind == "bool" else (low, high)

@@ -27,7 +27,7 @@ def test_data_is_all_cast_and_rounded_once() -> None:
     labels = tensor(np.array([3, 70000], np.int64), "labels")
     (made,) = Cast("half").apply(stream(x)).tensors
     assert made.ops == (CastTo(dtype=Cast("half").target, step="cast(float16)"),)
-    assert (made.spec.dtype.name, made.spec.range) == ("float16", (0, 65504))
+    assert (made.spec.dtype.name, made.spec.range) == ("float16", (0, 1e5))
     assert evaluate(made)[0].view(np.uint16).tolist() == [0x3C01, 0x7BFF]
     (made,) = Cast("int32").apply(stream(labels)).tensors
     assert evaluate(made)[0].tolist() == [3, 70000]
@@ -266,3 +266,12 @@ def test_bad_parameters_fail_at_construction(dtype: str, policy: str, text: str)
 def test_the_text_parses_back(step: Cast, text: str) -> None:
     assert str(step) == text
     assert steps_from_text([text]) == [step]
+
+
+def test_a_bound_that_the_dtype_lacks_stays_one() -> None:
+    white = tensor(np.array([[[32768]]], np.uint16), "x.png", axes="HWC", known=(0, 65535))
+    half, wide, scale = steps_from_text(["cast(float16) | cast(float32) | scale"])
+    made = half.apply(stream(white))
+    assert made.tensors[0].spec.range == (0, 65535)
+    values, _ = evaluate(scale.apply(wide.apply(made)).tensors[0])
+    assert values.tolist() == [[[float(np.float32(32768 / 65535))]]]  # with 65504 for white it would be 0.50024
