@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
-from tconv.dtypes import DType, from_numpy
 from tconv.parts import Parts
 from tconv.tensor import Spec, Tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tconv.ops import Array
     from tconv.tensor import Source, Stream
 
 ATTR = "record"  # where a record waits
@@ -42,32 +38,6 @@ class Record(ABC):
     @abstractmethod
     def source(cls, records: Sequence[Any], shape: tuple[int, ...], path: Path) -> Source:
         """Those of all ``records`` of this class, one after the other, as an array of ``shape``."""
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """A source of few values, which are known from the start; ``path`` is the file that they are about."""
-
-    path: Path
-    array: Array
-    seekable: Final = True
-
-    @property
-    def dtype(self) -> DType:
-        found = from_numpy(self.array.dtype)
-        assert found is not None, "a record is of numbers"
-        return found
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.array.shape)
-
-    def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
-        values: Array = self.array.reshape(-1)[lo:hi]
-        if out is None:
-            return values
-        np.copyto(out, values)
-        return out
 
 
 def with_record(tensor: Tensor, record: Record) -> Tensor:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 
-from tconv.beside import ATTR, Given, names_beside, record_of, with_tensors_beside
+from tconv.beside import ATTR, names_beside, record_of, with_tensors_beside
 from tconv.evaluate import evaluate
 from tconv.pipeline import steps_from_text
 from tconv.tensor import Stream
@@ -49,11 +47,3 @@ def test_without_records_nothing_is_added() -> None:
     made = through("scale | stack", (2, 4, 3), (2, 4, 3))
     assert names_beside(made) == []
     assert with_tensors_beside(made) == made
-
-
-def test_what_is_given_is_read_in_parts() -> None:
-    source = Given(Path("a.png"), np.arange(6, dtype=np.float32).reshape(2, 3))
-    assert (source.shape, str(source.dtype), source.seekable) == ((2, 3), "float32", True)
-    out = np.empty(3, np.float32)
-    assert source.read(1, 4, out) is out
-    assert out.tolist() == source.read(1, 4).tolist() == [1, 2, 3]

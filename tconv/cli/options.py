@@ -16,17 +16,17 @@ IMAGES = "Images"
 RUNNING = "Running"
 
 
-def _option(panel: str, text: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
+def option(panel: str, text: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, **more)
 
 
-def _choice(panel: str, text: str, name: str, *words: str) -> Any:
+def choice(panel: str, text: str, name: str, *words: str) -> Any:
     checked = values.one_of(*words)
-    return _option(panel, text, name, metavar="|".join(words), callback=checked, autocompletion=complete.words(*words))
+    return option(panel, text, name, metavar="|".join(words), callback=checked, autocompletion=complete.words(*words))
 
 
-def _flag(panel: str, text: str, *names: str) -> Any:
-    return _option(panel, text, *names, metavar="")
+def flag(panel: str, text: str, *names: str) -> Any:
+    return option(panel, text, *names, metavar="")
 
 
 _AXES = complete.words("CHW", "HWC", "NCHW", "NHWC", "HW", "NHW")
@@ -37,16 +37,16 @@ Inputs = Annotated[
 ]
 
 Resize = Annotated[
-    str | None, _option(STEPS, "Shorter side N, or HxW; antialiased, bilinear.", "--resize", metavar="SIZE")
+    str | None, option(STEPS, "Shorter side N, or HxW; antialiased, bilinear.", "--resize", metavar="SIZE")
 ]
 Pad = Annotated[
     str | None,
-    _option(STEPS, "To the largest, with VALUE (0), and a mask beside; stacks.", "--pad", metavar="[VALUE]"),
+    option(STEPS, "To the largest, with VALUE (0), and a mask beside; stacks.", "--pad", metavar="[VALUE]"),
 ]
-Normalize = Annotated[bool, _flag(STEPS, "Scale the known range of the values to 0…1.", "--normalize")]
+Normalize = Annotated[bool, flag(STEPS, "Scale the known range of the values to 0…1.", "--normalize")]
 Stats = Annotated[
     str | None,
-    _option(
+    option(
         STEPS,
         "(x - mean) / std: imagenet, clip, a file, or MEAN/STD.",
         "--stats",
@@ -56,7 +56,7 @@ Stats = Annotated[
 ]
 Denormalize = Annotated[
     str | None,
-    _option(
+    option(
         STEPS,
         "The way back, to pictures: STATS as above, or none for values in 0…1.",
         "--denormalize",
@@ -66,11 +66,11 @@ Denormalize = Annotated[
 ]
 Layout = Annotated[
     str | None,
-    _option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES", autocompletion=_AXES),
+    option(STEPS, "Axes of the result: CHW, HWC, NCHW, NHWC.", "--layout", metavar="AXES", autocompletion=_AXES),
 ]
 QuantizeTo = Annotated[
     str | None,
-    _option(
+    option(
         STEPS,
         "To int8, uint8, int4, float8_e4m3fn, nf4 …, with scales beside; 'int4, group=128' and the like.",
         "--quantize",
@@ -80,34 +80,34 @@ QuantizeTo = Annotated[
 ]
 MinSqnr = Annotated[
     float | None,
-    _option(STEPS, "Tensors of which quantizing leaves a lower SQNR become float16.", "--min-sqnr", metavar="DB"),
+    option(STEPS, "Tensors of which quantizing leaves a lower SQNR become float16.", "--min-sqnr", metavar="DB"),
 ]
 To = Annotated[
     str | None,
-    _option(STEPS, "Cast to float32, bfloat16, uint8 …", "--to", metavar="DTYPE", autocompletion=complete.dtypes),
+    option(STEPS, "Cast to float32, bfloat16, uint8 …", "--to", metavar="DTYPE", autocompletion=complete.dtypes),
 ]
-Half = Annotated[bool, _flag(STEPS, "--to float16", "--half")]
-Bf16 = Annotated[bool, _flag(STEPS, "--to bfloat16", "--bf16")]
-Float = Annotated[bool, _flag(STEPS, "--to float32", "--float")]
-Double = Annotated[bool, _flag(STEPS, "--to float64", "--double")]
-Int = Annotated[bool, _flag(STEPS, "--to int32", "--int")]
-Long = Annotated[bool, _flag(STEPS, "--to int64", "--long")]
+Half = Annotated[bool, flag(STEPS, "--to float16", "--half")]
+Bf16 = Annotated[bool, flag(STEPS, "--to bfloat16", "--bf16")]
+Float = Annotated[bool, flag(STEPS, "--to float32", "--float")]
+Double = Annotated[bool, flag(STEPS, "--to float64", "--double")]
+Int = Annotated[bool, flag(STEPS, "--to int32", "--int")]
+Long = Annotated[bool, flag(STEPS, "--to int64", "--long")]
 OnOverflow = Annotated[
     Literal["error", "saturate", "inf", "keep"] | None,
-    _choice(STEPS, "Values that do not fit (default: error).", "--on-overflow", "error", "saturate", "inf", "keep"),
+    choice(STEPS, "Values that do not fit (default: error).", "--on-overflow", "error", "saturate", "inf", "keep"),
 ]
 Keep = Annotated[
     list[str] | None,
-    _option(STEPS, "No cast for names that match, or one to DTYPE; repeatable.", "--keep", metavar="GLOB[=DTYPE]"),
+    option(STEPS, "No cast for names that match, or one to DTYPE; repeatable.", "--keep", metavar="GLOB[=DTYPE]"),
 ]
-PolicyName = Annotated[Literal["amp"] | None, _choice(STEPS, "Normalization layers are float32.", "--policy", "amp")]
+PolicyName = Annotated[Literal["amp"] | None, choice(STEPS, "Normalization layers are float32.", "--policy", "amp")]
 MaxError = Annotated[
     float | None,
-    _option(STEPS, "No cast where a value would be off by more than this part of it.", "--max-error", metavar="REL"),
+    option(STEPS, "No cast where a value would be off by more than this part of it.", "--max-error", metavar="REL"),
 ]
 Fields = Annotated[
     str | None,
-    _option(
+    option(
         STEPS,
         "Integer fields of .npz and the like that arithmetic may change too ('': none).",
         "--fields",
@@ -116,7 +116,7 @@ Fields = Annotated[
 ]
 StepList = Annotated[
     list[str] | None,
-    _option(
+    option(
         STEPS,
         "Instead of the above: a step, or several with | between; repeatable.",
         "--step",
@@ -126,7 +126,7 @@ StepList = Annotated[
 ]
 PipelineName = Annotated[
     str | None,
-    _option(
+    option(
         STEPS,
         "Instead of the above: a pipeline by name, or a .yaml file.",
         "--pipeline",
@@ -136,31 +136,31 @@ PipelineName = Annotated[
 ]
 Set = Annotated[
     list[str] | None,
-    _option(STEPS, "A variable of the pipeline; repeatable.", "--set", metavar="NAME=VALUE"),
+    option(STEPS, "A variable of the pipeline; repeatable.", "--set", metavar="NAME=VALUE"),
 ]
 
-RangeText = Annotated[str | None, _option(VALUES, "The interval in which the values lie.", "--range", metavar="LO,HI")]
+RangeText = Annotated[str | None, option(VALUES, "The interval in which the values lie.", "--range", metavar="LO,HI")]
 InputLayout = Annotated[
     str | None,
-    _option(VALUES, "Axes of the input arrays: HWC, NCHW …", "--input-layout", metavar="AXES", autocompletion=_AXES),
+    option(VALUES, "Axes of the input arrays: HWC, NCHW …", "--input-layout", metavar="AXES", autocompletion=_AXES),
 ]
 
-Only = Annotated[list[str] | None, _option(NAMES, "Those whose name matches; repeatable.", "--only", metavar="GLOB")]
-Skip = Annotated[list[str] | None, _option(NAMES, "Not those that match; repeatable.", "--skip", metavar="GLOB")]
-Select = Annotated[str | None, _option(NAMES, "What lies under this key of a checkpoint.", "--select", metavar="KEY")]
-All = Annotated[bool, _flag(NAMES, "All of a checkpoint, its optimizer state too.", "--all")]
+Only = Annotated[list[str] | None, option(NAMES, "Those whose name matches; repeatable.", "--only", metavar="GLOB")]
+Skip = Annotated[list[str] | None, option(NAMES, "Not those that match; repeatable.", "--skip", metavar="GLOB")]
+Select = Annotated[str | None, option(NAMES, "What lies under this key of a checkpoint.", "--select", metavar="KEY")]
+All = Annotated[bool, flag(NAMES, "All of a checkpoint, its optimizer state too.", "--all")]
 StripPrefix = Annotated[
     list[str] | None,
-    _option(NAMES, "Cut this off the front of names; repeatable.", "--strip-prefix", metavar="TEXT"),
+    option(NAMES, "Cut this off the front of names; repeatable.", "--strip-prefix", metavar="TEXT"),
 ]
 
 Out = Annotated[
     str | None,
-    _option(OUTPUT, "A file, whose suffix picks the format, or a folder/.", "-o", "--output", metavar="PATH"),
+    option(OUTPUT, "A file, whose suffix picks the format, or a folder/.", "-o", "--output", metavar="PATH"),
 ]
 FormatName = Annotated[
     str | None,
-    _option(
+    option(
         OUTPUT,
         "npy, npz, safetensors, pt, compressed-tensors; png, jpeg, webp, tiff.",
         "--format",
@@ -168,10 +168,10 @@ FormatName = Annotated[
         autocompletion=complete.formats,
     ),
 ]
-StackFlag = Annotated[bool, _flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
+StackFlag = Annotated[bool, flag(OUTPUT, "Equal shapes become one array with axis N.", "--stack")]
 BatchSize = Annotated[
     int | None,
-    _option(
+    option(
         OUTPUT,
         "Stacked, N to a file: PATH-00000.npy …",
         "--batch-size",
@@ -179,28 +179,28 @@ BatchSize = Annotated[
         callback=values.whole(1, 10**9),
     ),
 ]
-DropLast = Annotated[bool, _flag(OUTPUT, "No last batch that is smaller.", "--drop-last")]
-Split = Annotated[bool, _flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
+DropLast = Annotated[bool, flag(OUTPUT, "No last batch that is smaller.", "--drop-last")]
+Split = Annotated[bool, flag(OUTPUT, "One file a tensor, in the folder of -o.", "--split")]
 Quality = Annotated[
     int | None,
-    _option(OUTPUT, "Of JPEG, 1 to 100 (95).", "--quality", metavar="N", callback=values.whole(1, 100)),
+    option(OUTPUT, "Of JPEG, 1 to 100 (95).", "--quality", metavar="N", callback=values.whole(1, 100)),
 ]
 ShardSize = Annotated[
     str | None,
-    _option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
+    option(OUTPUT, "Weights in shards of at most that, with their index.", "--shard-size", metavar="SIZE"),
 ]
-Tie = Annotated[bool, _flag(OUTPUT, "Tied weights once in .safetensors, their other names as metadata.", "--tie")]
-Force = Annotated[bool, _flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
-Resume = Annotated[bool, _flag(OUTPUT, "Go on with shards where an interrupted run ended.", "--resume")]
+Tie = Annotated[bool, flag(OUTPUT, "Tied weights once in .safetensors, their other names as metadata.", "--tie")]
+Force = Annotated[bool, flag(OUTPUT, "Replace what is there, once the new file is whole.", "-f", "--force")]
+Resume = Annotated[bool, flag(OUTPUT, "Go on with shards where an interrupted run ended.", "--resume")]
 
 Report = Annotated[
-    str | None, _option(OUTPUT, "What was done, and what each cast lost.", "--report", metavar="FILE.json")
+    str | None, option(OUTPUT, "What was done, and what each cast lost.", "--report", metavar="FILE.json")
 ]
-Verify = Annotated[bool, _flag(OUTPUT, "Read again what was written, and compare.", "--verify")]
+Verify = Annotated[bool, flag(OUTPUT, "Read again what was written, and compare.", "--verify")]
 
 Channels = Annotated[
     Literal["rgb", "bgr", "gray", "rgba", "keep"] | None,
-    _choice(
+    choice(
         IMAGES,
         "Channels of the result (rgb; where pictures are written, keep).",
         "--channels",
@@ -213,18 +213,18 @@ Channels = Annotated[
 ]
 Alpha = Annotated[
     Literal["white", "black", "drop"] | None,
-    _choice(IMAGES, "Blend over white (default) or black, or drop.", "--alpha", "white", "black", "drop"),
+    choice(IMAGES, "Blend over white (default) or black, or drop.", "--alpha", "white", "black", "drop"),
 ]
 Palette = Annotated[
-    Literal["rgb", "index"], _choice(IMAGES, "Colours (default), or the indices.", "--palette", "rgb", "index")
+    Literal["rgb", "index"], choice(IMAGES, "Colours (default), or the indices.", "--palette", "rgb", "index")
 ]
 Frames = Annotated[
     Literal["first", "all"],
-    _choice(IMAGES, "Of animations and multi-page files (first).", "--frames", "first", "all"),
+    choice(IMAGES, "Of animations and multi-page files (first).", "--frames", "first", "all"),
 ]
 Labels = Annotated[
     str | None,
-    _option(
+    option(
         IMAGES,
         "A CSV or JSONL file, a path and a label a row; folders: their names, as by default where all lie in some.",
         "--labels",
@@ -232,32 +232,32 @@ Labels = Annotated[
         autocompletion=complete.words("folders"),
     ),
 ]
-NoLabels = Annotated[bool, _flag(IMAGES, "No labels from class folders.", "--no-labels")]
-NoExif = Annotated[bool, _flag(IMAGES, "Pixels as stored, not turned upright.", "--no-exif")]
+NoLabels = Annotated[bool, flag(IMAGES, "No labels from class folders.", "--no-labels")]
+NoExif = Annotated[bool, flag(IMAGES, "Pixels as stored, not turned upright.", "--no-exif")]
 MaxPixels = Annotated[
     int | None,
-    _option(IMAGES, "Refuse larger images (89478485).", "--max-pixels", metavar="N", callback=values.whole(1, 10**15)),
+    option(IMAGES, "Refuse larger images (89478485).", "--max-pixels", metavar="N", callback=values.whole(1, 10**15)),
 ]
-Fast = Annotated[bool, _flag(IMAGES, "Decode large JPEGs smaller before a resize; not exact.", "--fast")]
+Fast = Annotated[bool, flag(IMAGES, "Decode large JPEGs smaller before a resize; not exact.", "--fast")]
 
-DryRun = Annotated[bool, _flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
+DryRun = Annotated[bool, flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 Print = Annotated[
     Literal["plan", "steps", "yaml", "json"] | None,
-    _choice(
+    choice(
         RUNNING, "The same: the plan, or what --step or --pipeline take.", "--print", "plan", "steps", "yaml", "json"
     ),
 ]
 OnBad = Annotated[
     Literal["error", "skip"],
-    _choice(
+    choice(
         RUNNING, "Inputs that are of no use: name all (default), or leave out and exit 3.", "--on-bad", "error", "skip"
     ),
 ]
 Workers = Annotated[
     int | None,
-    _option(RUNNING, "Threads (one a core).", "-j", "--workers", metavar="N", callback=values.whole(1, 256)),
+    option(RUNNING, "Threads (one a core).", "-j", "--workers", metavar="N", callback=values.whole(1, 256)),
 ]
-MaxMemory = Annotated[str, _option(RUNNING, "For the values under way (1GB).", "--max-memory", metavar="SIZE")]
-Quiet = Annotated[bool, _flag(RUNNING, "Only errors on stderr.", "-q", "--quiet")]
-Verbose = Annotated[bool, _flag(RUNNING, "The plan too: every tensor, before and after.", "-v", "--verbose")]
-Debug = Annotated[bool, _flag(RUNNING, "A traceback with errors.", "--debug")]
+MaxMemory = Annotated[str, option(RUNNING, "For the values under way (1GB).", "--max-memory", metavar="SIZE")]
+Quiet = Annotated[bool, flag(RUNNING, "Only errors on stderr.", "-q", "--quiet")]
+Verbose = Annotated[bool, flag(RUNNING, "The plan too: every tensor, before and after.", "-v", "--verbose")]
+Debug = Annotated[bool, flag(RUNNING, "A traceback with errors.", "--debug")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
 SKIPPED = 3  # the exit code when inputs were left out, as asked
 _MODEL, _CHECK = "The model", "The check"
-
-
-def _option(panel: str, text: str, *names: str, metavar: str | None = None, **more: Any) -> Any:
-    return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, **more)
-
-
-def _choice(panel: str, text: str, name: str, *words: str) -> Any:
-    return _option(panel, text, name, metavar="|".join(words), callback=values.one_of(*words))
 
 
 def quantize_model(
@@ -41,15 +33,15 @@ def quantize_model(
     ],
     calibrate: Annotated[
         list[str] | None,
-        _option(_MODEL, "Samples: files, folders, globs; repeatable.", "--calibrate", metavar="PATH"),
+        o.option(_MODEL, "Samples: files, folders, globs; repeatable.", "--calibrate", metavar="PATH"),
     ] = None,
     samples: Annotated[
         int | None,
-        _option(_MODEL, "So many to calibrate on (300).", "--samples", metavar="N", callback=values.whole(1, 10**9)),
+        o.option(_MODEL, "So many to calibrate on (300).", "--samples", metavar="N", callback=values.whole(1, 10**9)),
     ] = None,
     seed: Annotated[
         int | None,
-        _option(
+        o.option(
             _MODEL,
             "Other samples for another number (0).",
             "--seed",
@@ -59,20 +51,20 @@ def quantize_model(
     ] = None,
     method: Annotated[
         str | None,
-        _choice(_MODEL, "Which range of activations (minmax).", "--method", "minmax", "entropy", "percentile"),
+        o.choice(_MODEL, "Which range of activations (minmax).", "--method", "minmax", "entropy", "percentile"),
     ] = None,
     percentile: Annotated[
-        float | None, _option(_MODEL, "With --method percentile (99.999).", "--percentile", metavar="P")
+        float | None, o.option(_MODEL, "With --method percentile (99.999).", "--percentile", metavar="P")
     ] = None,
     per_tensor: Annotated[
-        bool, _option(_MODEL, "One scale a weight, not one a channel.", "--per-tensor", metavar="")
+        bool, o.option(_MODEL, "One scale a weight, not one a channel.", "--per-tensor", metavar="")
     ] = False,
     activations: Annotated[
-        str | None, _choice(_MODEL, "Activations in ONNX (uint8).", "--activations", "uint8", "int8")
+        str | None, o.choice(_MODEL, "Activations in ONNX (uint8).", "--activations", "uint8", "int8")
     ] = None,
     io: Annotated[
         str | None,
-        _choice(_MODEL, "Input and output of .tflite (float32).", "--io", "float32", "int8", "uint8"),
+        o.choice(_MODEL, "Input and output of .tflite (float32).", "--io", "float32", "int8", "uint8"),
     ] = None,
     resize: o.Resize = None,
     normalize: o.Normalize = False,
@@ -87,7 +79,7 @@ def quantize_model(
     skip: o.Skip = None,
     held_back: Annotated[
         int | None,
-        _option(
+        o.option(
             _CHECK,
             "So many others to compare on (100).",
             "--held-back",
@@ -97,18 +89,18 @@ def quantize_model(
     ] = None,
     min_agreement: Annotated[
         float | None,
-        _option(_CHECK, "Write nothing if fewer have the same top-1.", "--min-agreement", metavar="SHARE"),
+        o.option(_CHECK, "Write nothing if fewer have the same top-1.", "--min-agreement", metavar="SHARE"),
     ] = None,
     min_sqnr: Annotated[
         float | None,
-        _option(_CHECK, "Write nothing if an output's SQNR is lower.", "--min-sqnr", metavar="DB"),
+        o.option(_CHECK, "Write nothing if an output's SQNR is lower.", "--min-sqnr", metavar="DB"),
     ] = None,
     output: Annotated[
         str | None,
-        _option(o.OUTPUT, "The file to write (MODEL.int8.onnx, .tflite, .pt2).", "-o", "--output", metavar="FILE"),
+        o.option(o.OUTPUT, "The file to write (MODEL.int8.onnx, .tflite, .pt2).", "-o", "--output", metavar="FILE"),
     ] = None,
     report: Annotated[
-        str | None, _option(o.OUTPUT, "The same as --json, as a file.", "--report", metavar="FILE.json")
+        str | None, o.option(o.OUTPUT, "The same as --json, as a file.", "--report", metavar="FILE.json")
     ] = None,
     as_json: reading.Json = False,
     force: o.Force = False,

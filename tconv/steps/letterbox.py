@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from tconv.beside import Given, Record, with_record
+from tconv.beside import Record, with_record
+from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
+from tconv.memory import ArraySource
 from tconv.steps.frame import Frame, checked_fill
 from tconv.steps.geometry import canonical_size, height_axis, height_width, lead, on_each
 from tconv.steps.resize import check_averaging, resized_to
@@ -117,4 +119,5 @@ class Placed(Record):
     @classmethod
     def source(cls, records: Sequence[Any], shape: tuple[int, ...], path: Path) -> Source:
         rows = np.array([(r.ratio, r.left, r.top, r.height, r.width) for r in records], np.float32)
-        return Given(path, np.repeat(rows, prod(records[0].lead), axis=0).reshape(shape))
+        values = np.repeat(rows, prod(records[0].lead), axis=0).reshape(-1)
+        return ArraySource(path, dtype("float32"), shape, values)
