@@ -14,12 +14,12 @@ from tconv import __version__
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.fold import prepare
 from tconv.inputs import find
-from tconv.intake import read_all
 from tconv.pipeline import steps_from_text
 from tconv.planner import SKIP_REMEDY, workers_for
 from tconv.pooled import letters_of, refuse_unlike, refuse_weights, refused, sampled, where
 from tconv.quant.observe import Channels, channels
 from tconv.quant.ranges import Asked, Calibration, ranges
+from tconv.readable import readable
 from tconv.scan import Unreadable, look
 from tconv.staging import Staging
 
@@ -91,12 +91,7 @@ def calibrate(request: Request, text: str, method: str, progress: Progress, samp
                 "ranges are looked for before anything is quantized", remedy="leave it out", step=str(step)
             )
     found = find(request.inputs)
-    inputs = sampled(found.inputs, sample)
-    streams, failures = read_all(inputs, request, progress)
-    bad = [*found.failures, *failures]
-    if bad and (request.on_bad == "error" or not streams):
-        raise_all(bad, remedy=SKIP_REMEDY if streams else "")
-    inputs = [one for one in inputs if one.path in streams]
+    inputs, streams, bad = readable(request, found, sampled(found.inputs, sample), progress)
     refuse_weights(inputs, streams)
     stream = prepare(request, inputs, streams, steps)
     _refuse_integers(stream.tensors)

@@ -15,10 +15,10 @@ from tconv.clearance import check_report
 from tconv.errors import TconvError, raise_all
 from tconv.fold import prepare
 from tconv.inputs import Input, find
-from tconv.intake import read_all
 from tconv.measure.totals import UNIT, Source, Totals, channels_of
 from tconv.pipeline import steps_from_text
 from tconv.planner import SKIP_REMEDY, workers_for
+from tconv.readable import readable
 from tconv.runner import ENOUGH
 from tconv.scan import look
 from tconv.staging import Staging
@@ -91,12 +91,7 @@ def pool(request: Request, progress: Progress, *, sample: Sample | None = None, 
     """
     steps = up_to_normalize(request.steps or steps_from_text(request.sugar.chain()))
     found = find(request.inputs)
-    inputs = sampled(found.inputs, sample)
-    streams, failures = read_all(inputs, request, progress)
-    bad = [*found.failures, *failures]
-    if bad and (request.on_bad == "error" or not streams):
-        raise_all(bad, remedy=SKIP_REMEDY if streams else "")
-    inputs = [one for one in inputs if one.path in streams]
+    inputs, streams, bad = readable(request, found, sampled(found.inputs, sample), progress)
     refuse_weights(inputs, streams)
     stream = prepare(request, inputs, streams, steps)
     raw = raw or any(step.name == "scale" for step in steps) or all(map(_in_unit, stream.tensors))

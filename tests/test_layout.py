@@ -43,6 +43,7 @@ LAYERS = [
     ["chain"],
     ["planner", "schema"],
     ["explain"],
+    ["readable"],
     ["diagnose", "pooled", "report", "resume", "verify"],
     ["calibrated"],
     ["job", "models"],

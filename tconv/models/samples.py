@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import TconvError, UsageError
 from tconv.evaluate import evaluate
 from tconv.fold import prepare
 from tconv.inputs import find
-from tconv.intake import read_all
 from tconv.pipeline import steps_from_text
-from tconv.planner import SKIP_REMEDY, workers_for
+from tconv.planner import workers_for
+from tconv.readable import readable
 from tconv.steps.unstack import Unstack
 
 if TYPE_CHECKING:
@@ -63,12 +63,8 @@ def draw(request: Request, wish: Wish, progress: Progress) -> Drawn:
     found = find(request.inputs)
     images = all(one.format.group == "image" for one in found.inputs)
     # Of images those that are not drawn are not even opened.
-    inputs = _chosen(found.inputs, wish) if images else list(found.inputs)
-    streams, failures = read_all(inputs, request, progress)
-    bad = [*found.failures, *failures]
-    if bad and (request.on_bad == "error" or not streams):
-        raise_all(bad, remedy=SKIP_REMEDY if streams else "")
-    inputs = [one for one in inputs if one.path in streams]
+    chosen = _chosen(found.inputs, wish) if images else list(found.inputs)
+    inputs, streams, bad = readable(request, found, chosen, progress)
     for one in inputs:
         if streams[one.path].extra.kind == "weights":
             raise TconvError("holds weights, which are no samples", remedy="name images or arrays", file=one.path)
