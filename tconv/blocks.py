@@ -12,31 +12,35 @@ import numpy as np
 from tconv.account import Account
 from tconv.fuse import Run, compile_run
 from tconv.fuse.segments import Segment
-from tconv.ops import Op, Whole
+from tconv.ops import MoveTo, Op, Whole
+from tconv.placed.carry import Crossing
+from tconv.placed.section import Section, placed
 from tconv.scratch import buffer
 from tconv.tensor import Spec
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
+    from tconv.placed.carry import Making
     from tconv.tensor import Source
 
-Stages: TypeAlias = tuple[Run | Whole, ...]  # what is done to a block, one after the other
+Stages: TypeAlias = tuple[Run | Whole | Section, ...]  # what is done to a block, one after the other
 
 
 @lru_cache(maxsize=1024)
 def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> Stages:
-    """Runs of elementwise operations and permutations, and what stands between them.
+    """Runs of elementwise operations and permutations, what stands between them, and what is done on a device.
 
     Cached, since the thousands of images of one job share one chain.
     """
     stages: list[Run | Whole] = []
     run: list[Op] = []
+    where: list[MoveTo] = []
 
     def close() -> None:
         nonlocal dtype
         stages.extend(compile_run(tuple(run), dtype, rank, detail))
-        run.clear()
+        run[:] = where[-1:]
         dtype = next((s.dtype for s in reversed(stages) if isinstance(s, Run)), dtype)
 
     for op in ops:
@@ -45,11 +49,12 @@ def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> Sta
             stages.append(op)
         else:
             run.append(op)
+            where += [op] if isinstance(op, MoveTo) else []
     close()
-    return _numbered(stages)
+    return placed(_numbered(stages)) if where else _numbered(stages)
 
 
-def _numbered(stages: list[Run | Whole]) -> Stages:
+def _numbered(stages: list[Run | Whole]) -> tuple[Run | Whole, ...]:
     """The same with equal roundings told apart, so that each has an account of its own."""
     seen = Counter[Segment]()
     made = list[Run | Whole]()
@@ -70,29 +75,34 @@ def below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:
     return None if any(op is None for op in lowered) else tuple(op for op in lowered if op is not None)
 
 
-def apply(stages: Stages, x: Array, out: Array) -> Account:
-    """All operations on one block."""
+def applying(stages: Stages, x: Array, shape: tuple[int, ...], out: Array, first: int = 0) -> Making:
+    """All operations on the flat ``x``, elements [first, first + x.size) of an array of ``shape``, into ``out``. Where
+    one of them is not elementwise, ``x`` is all of the array.
+    """
     lost = Account()
-    if not stages:
-        np.copyto(out, x.reshape(-1))
     for n, stage in enumerate(stages):
         last = n == len(stages) - 1
         if isinstance(stage, Run) and stage.inert and not last:
-            lost += stage.check(x.reshape(-1))
+            lost += stage.check(x)
+        elif isinstance(stage, Section):
+            made, found = yield Crossing(stage, x, shape, first)
+            lost += found
+            x, shape = made, stage.turned(shape)
         elif isinstance(stage, Run):
-            shape = x.shape if stage.perm is None else tuple(x.shape[p] for p in stage.perm)
             into = out if last else np.empty(x.size, stage.dtype.numpy)
-            lost += stage(x.reshape(-1), x.shape, into)
-            x = into.reshape(shape)
+            lost += stage(x, shape, into, first)
+            x, shape = into, stage.turned(shape)
         else:
-            x = np.ascontiguousarray(stage.apply(x))
-            if last:
-                np.copyto(out, x.reshape(-1))
+            whole = np.ascontiguousarray(stage.apply(x.reshape(shape)))
+            x, shape = whole.reshape(-1), whole.shape
+    if x is not out:
+        np.copyto(out, x)
     return lost
 
 
-def read_block(source: Source, lo: int, hi: int, shape: tuple[int, ...]) -> Array:
-    return read_into(source, lo, hi, buffer("source", source.dtype.numpy, hi - lo)).reshape(shape)
+def read_block(source: Source, lo: int, hi: int) -> Array:
+    """Elements [lo, hi), flat, in memory that the next block uses again."""
+    return read_into(source, lo, hi, buffer("source", source.dtype.numpy, hi - lo))
 
 
 def read_into(source: Source, lo: int, hi: int, out: Array) -> Array:

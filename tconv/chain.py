@@ -48,7 +48,27 @@ def steps_for(request: Request, found: Found, chosen: Sequence[Target], form: Fo
     else:
         steps = steps_from_text(replace(request.sugar, stack=stack).chain())
     steps = pictures.one_by_one(steps, request, form, found.inputs)
+    if request.device is not None:
+        steps = [*steps_from_text([f"device({request.device})"]), *steps]
     return [s.each(lambda one: _with_exceptions(one, request)) for s in steps]
+
+
+def devices_heard(request: Request, chain: Sequence[Step]) -> list[str]:
+    """What the user should hear of the devices that ``chain`` or the options ask for. Refuses those that are not there,
+    and options for what goes to a device where nothing does.
+    """
+    steps: list[Any] = [step for whole in chain for step in whole.flat() if step.name == "device"]
+    if steps and request.device is not None:
+        raise UsageError(f"--device beside {steps[0]}", remedy="say it once")
+    names = [step.where for step in steps] + ([request.device] if request.device is not None else [])
+    given = [("--device-batch", request.device_batch), ("--save-device", request.save_device)]
+    if idle := [option for option, value in given if value and not names]:
+        raise UsageError(f"{' and '.join(idle)} without a device", remedy="say which: --device cuda")
+    if not names:
+        return []
+    from tconv.devices.names import resolve  # which most jobs do without
+
+    return list(filter(None, dict.fromkeys(resolve(name).note for name in names)))
 
 
 def refuse_idle_rules(steps: Sequence[Step], names: Sequence[str]) -> None:

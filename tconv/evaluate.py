@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tconv.account import Account
-from tconv.blocks import Stages, apply, below, block_cost, read_block, read_into, stages_of
+from tconv.blocks import Stages, applying, below, block_cost, read_block, read_into, stages_of
 from tconv.fuse import Run
-from tconv.ops import Elementwise, Op, Permute, Resizing, Whole
+from tconv.ops import Elementwise, MoveTo, Op, Permute, Resizing, Whole
 from tconv.parts import Parts
-from tconv.scratch import buffer
+from tconv.placed.carry import alone
+from tconv.placed.section import Section
 from tconv.tensor import Permutable, Scalable, Sequential, Tensor
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from tconv.ops import Array
+    from tconv.placed.carry import Making
     from tconv.tensor import Raster, Source
 
 PIECE = 1 << 20  # elements made in one go where a tensor can be cut: a few MB, however large the tensor is
@@ -43,12 +45,24 @@ class Piece(NamedTuple):
 class Program(ABC):
     """How to make a tensor, piece by piece, in any order, from any thread."""
 
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+
+    @property
+    def crosses(self) -> bool:
+        """Whether something of it is to be done on a device."""
+        return any(isinstance(stage, Section) for stage in self._stages)
+
     @abstractmethod
     def pieces(self) -> Iterator[Piece]: ...
 
-    @abstractmethod
     def make(self, piece: Piece, out: Array) -> Account:
         """The values of ``piece``, flat and in C order, into ``out``; what the casts lost of them."""
+        return alone(self.making(piece, out))
+
+    @abstractmethod
+    def making(self, piece: Piece, out: Array) -> Making:
+        """The same, for who has others beside it to take to a device (``placed.carry.together``)."""
 
 
 def program(tensor: Tensor, detail: bool = False) -> Program:
@@ -58,10 +72,10 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
         lowered = below(ops)
         return _Gathered(tensor, detail) if lowered is None else _Parts(source, lowered, detail)
     stages = stages_of(ops, source.dtype, len(source.shape), detail)
-    if source.seekable and all(isinstance(s, Run) and s.perm is None for s in stages):
+    if source.seekable and all(isinstance(s, Run | Section) and s.perm is None for s in stages):
         return _Flat(tensor, stages)
     if (raster := raster_of(tensor)) is not None:
-        resize: Any = ops[0]
+        resize: Any = stages[0]
         return _Whole(Tensor(tensor.spec, raster.source, ops), (resize.of(raster), *stages[1:]))
     rows = source.seekable and len(source.shape) > 1 and below(ops) is not None
     block = source.dtype.nbytes(prod(source.shape[1 if rows else 0 :]))
@@ -72,7 +86,7 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
 
 def raster_of(tensor: Tensor) -> Raster | None:
     """How its picture is decoded for the resize that comes first; None if none does, or none of the kind."""
-    first = tensor.ops[0] if tensor.ops else None
+    first = next((op for op in tensor.ops if not isinstance(op, MoveTo)), None)
     if not isinstance(first, Resizing) or first.axis or not first.smooth or not isinstance(tensor.source, Scalable):
         return None
     return tensor.source.raster(first.height, first.width)
@@ -96,42 +110,36 @@ def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:
 class _Flat(Program):
     """Elementwise on a file that can be read anywhere: any range of elements by itself."""
 
-    def __init__(self, tensor: Tensor, runs: tuple[Any, ...]) -> None:
-        self._tensor, self._runs = tensor, runs
+    def __init__(self, tensor: Tensor, stages: Stages) -> None:
+        super().__init__(stages)
+        self._tensor = tensor
 
     def pieces(self) -> Iterator[Piece]:
         size, source = self._tensor.spec.size, self._tensor.source
         read, made = source.dtype.itemsize, self._tensor.spec.dtype.itemsize
         width = (1 + _overtaken(source)) * read + made
+        width += (read + made) * self.crosses  # to the device and back
         scattered = isinstance(source, Permutable) and source.scattered
         step = max(PIECE, LARGE // max(read, made)) if scattered else PIECE
         for lo in range(0, size, step):
             hi = min(size, lo + step)
             yield Piece(lo, hi, source.path, (hi - lo) * width)
 
-    def make(self, piece: Piece, out: Array) -> Account:
-        source, runs = self._tensor.source, self._runs
-        if not runs:
+    def making(self, piece: Piece, out: Array) -> Making:
+        source = self._tensor.source
+        if not self._stages:
             read_into(source, piece.lo, piece.hi, out)
             return Account()
-        x = read_into(source, piece.lo, piece.hi, buffer("source", source.dtype.numpy, piece.hi - piece.lo))
-        lost = Account()
-        for n, run in enumerate(runs):
-            last = n == len(runs) - 1
-            if run.inert and not last:
-                lost += run.check(x)
-                continue
-            into = out if last else np.empty(x.size, run.dtype.numpy)
-            lost += run(x, source.shape, into, piece.lo)
-            x = into
-        return lost
+        x = read_block(source, piece.lo, piece.hi)
+        return (yield from applying(self._stages, x, source.shape, out, piece.lo))
 
 
 class _Rows(Program):
     """Slices along axis 0, each by itself."""
 
     def __init__(self, tensor: Tensor, stages: Stages) -> None:
-        self._tensor, self._stages = tensor, stages
+        super().__init__(stages)
+        self._tensor = tensor
         self._in = prod(tensor.source.shape[1:])
         self._out = prod(tensor.spec.shape[1:])
 
@@ -144,46 +152,48 @@ class _Rows(Program):
             cost += _overtaken(source) * source.dtype.nbytes(count * self._in)
             yield Piece(lo * self._out, (lo + count) * self._out, source.path, cost)
 
-    def make(self, piece: Piece, out: Array) -> Account:
+    def making(self, piece: Piece, out: Array) -> Making:
         if not self._out:
             return Account()
         source = self._tensor.source
         lo, hi = piece.lo // self._out, piece.hi // self._out
-        block = read_block(source, lo * self._in, hi * self._in, (hi - lo, *source.shape[1:]))
-        return apply(self._stages, block, out)
+        x = read_block(source, lo * self._in, hi * self._in)
+        return (yield from applying(self._stages, x, (hi - lo, *source.shape[1:]), out))
 
 
 class _Whole(Program):
     """All of it in one go: what decodes whole, or mixes what lies far apart."""
 
     def __init__(self, tensor: Tensor, stages: Stages) -> None:
-        self._tensor, self._stages = tensor, stages
+        super().__init__(stages)
+        self._tensor = tensor
 
     def pieces(self) -> Iterator[Piece]:
         source = self._tensor.source
         yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._stages, source.dtype, source.shape))
 
-    def make(self, piece: Piece, out: Array) -> Account:
+    def making(self, piece: Piece, out: Array) -> Making:
         source = self._tensor.source
-        return apply(self._stages, read_block(source, 0, prod(source.shape), source.shape), out)
+        x = read_block(source, 0, prod(source.shape))
+        return (yield from applying(self._stages, x, source.shape, out))
 
 
 class _Gathered(Program):
     """A stack made as a whole, for operations that mix its parts."""
 
     def __init__(self, tensor: Tensor, detail: bool) -> None:
+        super().__init__(stages_of(tensor.ops, tensor.source.dtype, len(tensor.source.shape), detail))
         self._tensor, self._detail = tensor, detail
-        self._stages = stages_of(tensor.ops, tensor.source.dtype, len(tensor.source.shape), detail)
 
     def pieces(self) -> Iterator[Piece]:
         source = self._tensor.source
         yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._stages, source.dtype, source.shape))
 
-    def make(self, piece: Piece, out: Array) -> Account:
+    def making(self, piece: Piece, out: Array) -> Making:
         source = self._tensor.source
         plain = replace(self._tensor.spec, dtype=source.dtype, shape=source.shape)
         x, lost = evaluate(replace(self._tensor, ops=(), spec=plain), self._detail)
-        lost += apply(self._stages, x, out)
+        lost += yield from applying(self._stages, x.reshape(-1), source.shape, out)
         return lost
 
 
@@ -191,8 +201,13 @@ class _Parts(Program):
     """A stack: each part at its offset, with the operations on the stack done to the part."""
 
     def __init__(self, source: Parts, ops: tuple[Op, ...], detail: bool) -> None:
+        super().__init__(())
         self._source, self._ops, self._detail = source, ops, detail
         self._stride = self._part(0).spec.size
+
+    @property
+    def crosses(self) -> bool:
+        return program(self._part(0)).crosses
 
     def _part(self, n: int) -> Tensor:
         part = self._source.parts[n]
@@ -207,10 +222,10 @@ class _Parts(Program):
             for piece in made.pieces():
                 yield Piece(at + piece.lo, at + piece.hi, piece.path, piece.cost, (made, piece))
 
-    def make(self, piece: Piece, out: Array) -> Account:
+    def making(self, piece: Piece, out: Array) -> Making:
         assert piece.of is not None
         made, inner = piece.of
-        return made.make(inner, out)
+        return made.making(inner, out)
 
 
 def _turned(tensor: Tensor) -> Tensor | None:

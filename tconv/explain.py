@@ -11,10 +11,12 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tconv.blocks import below, stages_of
+from tconv.blocks import Stages, below, stages_of
 from tconv.fuse import Run
-from tconv.ops import Op, Promise, Whole
+from tconv.fuse.segments import Check
+from tconv.ops import Op, Permute, Promise, Whole, place
 from tconv.parts import Parts
+from tconv.placed.section import Section
 from tconv.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -75,6 +77,11 @@ def costs(plan: Plan) -> Costs:
     return Costs(sum(min(size, path.stat().st_size) for path, size in read.items()), moved, plan.size)
 
 
+def stages_for(leaf: Tensor) -> Stages:
+    """What is done to a tensor that is no stack, one after the other."""
+    return stages_of(leaf.ops, leaf.source.dtype, len(leaf.source.shape), False)
+
+
 def stored(plan: Plan) -> Iterator[Tensor]:
     """The tensors that have bytes of their own to write."""
     for file in plan.files:
@@ -112,7 +119,36 @@ def _made(tensor: Tensor) -> int:
     return sum(after.nbytes for _, _, after in _groups(tensor))
 
 
+def steps_of(run: Run, ops: tuple[Op, ...]) -> tuple[str, ...]:
+    """The steps that a run does."""
+    names: list[str] = []
+    for segment in run.segments:
+        names += [op.step for op in getattr(segment, "arithmetic", ())]
+        names.append("--range" if isinstance(segment, Check) else segment.key(run.source).step)
+    if run.perm is not None:
+        names += [op.step for op in ops if isinstance(op, Permute)]
+    return tuple(dict.fromkeys(names))
+
+
+def _placed_passes(tensor: Tensor) -> Iterator[Pass]:
+    """Of a tensor of which something is to be done on a device."""
+    shape = tensor.source.shape
+    for stage in stages_for(tensor):
+        if isinstance(stage, Whole):
+            yield Pass((stage.step,), BY_ITSELF)
+            shape = stage.spec(replace(tensor.spec, shape=shape, axes=None)).shape
+            continue
+        runs = stage.runs if isinstance(stage, Section) else (stage,)
+        steps = tuple(dict.fromkeys(step for run in runs for step in steps_of(run, tensor.ops)))
+        how = _of_run(runs[0], shape) if len(runs) == 1 else f"{len(runs)} passes"
+        yield Pass(steps, f"{how} on {stage.device}" if isinstance(stage, Section) else how)
+        shape = stage.turned(shape)
+
+
 def _passes(tensor: Tensor) -> Iterator[Pass]:
+    if place(tensor.ops) is not None:
+        yield from _placed_passes(tensor)
+        return
     for before, ops, _ in _groups(tensor):
         steps = tuple(dict.fromkeys("--range" if isinstance(op, Promise) else op.step for op in ops))
         yield Pass(steps, BY_ITSELF if isinstance(ops[0], Whole) else _how(before, ops))
@@ -123,7 +159,10 @@ def _how(before: Spec, ops: tuple[Op, ...]) -> str:
     runs = [stage for stage in stages_of(ops, before.dtype, len(before.shape), False) if isinstance(stage, Run)]
     if len(runs) != 1:
         return f"{len(runs)} passes"
-    (run,) = runs
-    if rows := run.rows(before.shape):
+    return _of_run(runs[0], before.shape)
+
+
+def _of_run(run: Run, shape: tuple[int, ...]) -> str:
+    if rows := run.rows(shape):
         return "a table of 256 entries" + " a channel" * (rows > 1)
     return LOOKED_AT if run.inert else ONE_PASS if run.segments else MOVED

@@ -11,11 +11,11 @@ from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
 from tconv.labels import Labelling
 from tconv.memory import ArraySource
-from tconv.ops import Elementwise, Op, Promise
+from tconv.ops import Elementwise, MoveTo, Op, Promise, place
 from tconv.quant.op import Dequantize
 from tconv.request import Request
 from tconv.targets import Target
-from tconv.tensor import Scan, Spec, Step, Stream, Writer
+from tconv.tensor import Scan, Spec, Step, Stream, Tensor, Writer
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ def _plan_target(
         Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
         for own, whole in zip(owners, made, strict=True)
         for path, part in _labelled(
-            labelling, _parts(request, own, _finished(_rounding(whole, request), own, tie=request.tie))
+            labelling,
+            _parts(request, own, _finished(_rounding(_tagged(whole, request, own), request), own, tie=request.tie)),
         )
     ]
 
@@ -174,9 +175,26 @@ def _rounding(stream: Stream, request: Request) -> Stream:
     return stream.with_tensors([replace(t, ops=once[t.ops]) for t in stream.tensors])
 
 
+def _tagged(stream: Stream, request: Request, target: Target) -> Stream:
+    """With the devices on which tensors are to come up when they are loaded, if that is wanted."""
+    if not request.save_device:
+        return stream
+    if target.format.name != "pt":
+        raise UsageError(
+            f"--save-device: {target.format.suffixes[0]} says of no tensor on which device it is",
+            remedy="-o x.pt does, or leave it out",
+        )
+    moved = [(tensor, place(tensor.ops)) for tensor in stream.tensors]
+    return stream.with_tensors([_with_attr(t, "saved_on", move.device) if move else t for t, move in moved])
+
+
+def _with_attr(tensor: Tensor, name: str, value: str) -> Tensor:
+    return replace(tensor, spec=replace(tensor.spec, attrs={**tensor.spec.attrs, name: value}))
+
+
 def _without_idle_promises(stream: Stream) -> Stream:
     """A range was stated for what steps work on: of labels that they pass over nothing was said."""
-    idle = [all(isinstance(op, Promise) for op in t.ops) for t in stream.tensors]
+    idle = [all(isinstance(op, Promise | MoveTo) for op in t.ops) for t in stream.tensors]
     if all(idle):
         return stream
     plain = [

@@ -14,6 +14,7 @@ from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
+from tconv.placed.carry import BATCH
 from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
 from tconv.resume import AnotherRun, Done, Ledger, is_begun
@@ -70,7 +71,7 @@ def _attempt(
         unread = not all(problem.by_itself for problem in planned.skipped)
         tensors = [t for f in planned.files for t in f.stream.tensors] if unread else []
         refuse_bad([*planned.skipped, *undecodable(tensors, workers, request.max_memory, progress)])
-    for text in planned.notes if not bad else ():
+    for text in (*planned.notes, *_idle_devices(planned)) if not bad else ():
         note(text)
     raise_all(planned.in_the_way)
     tell(planned)
@@ -93,6 +94,7 @@ def _attempt(
         if request.verify:
             _verify(planned, done, staging, progress)
         for text in (
+            *outcome.notes,
             *_beyond(planned, outcome),
             *(t for ledger in ledgers.values() for t in ledger.earlier),
             *_losses(planned, outcome.lost),
@@ -113,6 +115,14 @@ def _attempt(
             if any(old.target == file.target for file in done):
                 old.remove()
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
+
+
+def _idle_devices(planned: Plan) -> list[str]:
+    if not any(one.name == "device" for step in planned.steps for one in step.flat()):
+        return []
+    from tconv.crossings import idle_devices
+
+    return idle_devices(planned)
 
 
 def _done(planned: Plan, outcome: Outcome) -> list[Planned]:
@@ -178,7 +188,14 @@ def _fill(planned: Plan, staging: Staging, ledgers: Mapping[Path, Ledger], progr
     total = sum(t.spec.nbytes for o in outputs for i, t in enumerate(o.tensors) if o.writer.stored(i))
     progress.begin("converting", total, "bytes")
     detail = planned.request.report is not None
-    runner = Runner(planned.workers, planned.request.max_memory, progress.advance, detail=detail, finished=finished)
+    runner = Runner(
+        planned.workers,
+        planned.request.max_memory,
+        progress.advance,
+        detail=detail,
+        device_batch=planned.request.device_batch or BATCH,
+        finished=finished,
+    )
     return runner.run(outputs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tconv.dtypes import DType
 
@@ -38,8 +38,11 @@ class Elementwise(Op):
     """Arithmetic on each value by itself, with numbers that may differ by channel along ``axis``.
 
     ``dtype`` is what the result is stored as when no cast follows, and ``on_overflow`` what becomes of values that do
-    not fit there; in a run the values stay float64 until then.
+    not fit there; in a run the values stay float64 until then. ``portable``: ``compute`` keeps to operators and to
+    those methods that arrays of NumPy and tensors of torch have in common, so that it can be done on a device.
     """
+
+    portable: ClassVar[bool] = False
 
     dtype: DType
     axis: int | None = None
@@ -109,6 +112,30 @@ class Permute(Op):
         if self.perm[0] != 0:
             return None
         return replace(self, perm=tuple(p - 1 for p in self.perm[1:]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveTo(Op):
+    """What comes after it is to be done on ``device``, as far as that can be done there just as well."""
+
+    device: str
+    step: str = ""
+
+    def spec(self, spec: Spec) -> Spec:
+        return spec
+
+    def below(self) -> MoveTo:
+        return self
+
+
+def place(ops: Sequence[Op]) -> MoveTo | None:
+    """The last word on where things are to be done after ``ops``."""
+    return next((op for op in reversed(ops) if isinstance(op, MoveTo)), None)
+
+
+def works(ops: Sequence[Op]) -> bool:
+    """Whether anything is done in ``ops``, wherever it may be."""
+    return any(not isinstance(op, MoveTo) for op in ops)
 
 
 @dataclass(frozen=True, kw_only=True)

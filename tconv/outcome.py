@@ -45,10 +45,12 @@ class Place(NamedTuple):
 class Outcome:
     """What the casts lost and where, what could not be read or made, and which outputs are therefore unfinished.
 
-    ``beyond``: the piece that took more memory than the limit, the worst of them, and its bytes.
+    ``beyond``: the piece that took more memory than the limit, the worst of them, and its bytes. ``notes``: what else
+    the user should hear.
     """
 
     lost: dict[Place, Account] = field(default_factory=dict)
     failures: list[TconvError] = field(default_factory=list)
     unfinished: set[int] = field(default_factory=set)
     beyond: tuple[Place, int] | None = None
+    notes: list[str] = field(default_factory=list)

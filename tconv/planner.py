@@ -142,7 +142,9 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     )
     if request.resume and request.report:
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
-    pictures.refuse_unheld(request, form, chain.asked(request))
+    asked = chain.asked(request)
+    heard = chain.devices_heard(request, asked)
+    pictures.refuse_unheld(request, form, asked)
     found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
@@ -155,7 +157,8 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     if labels is not None and labels.stray is not None:
         known[labels.origin] = labels.stray
     try:
-        return _drafted(request, found, streams, known, labels, scan, form)
+        drafted = _drafted(request, found, streams, known, labels, scan, form)
+        return replace(drafted, notes=(*heard, *drafted.notes)) if heard else drafted
     except TconvError as problem:
         told = {id(one) for bad_input in known.values() for one in bad_input.each()}
         alone = not told or told.issuperset(map(id, problem.each()))

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tconv import impostors
 from tconv.errors import TconvError, UsageError
-from tconv.plugins import Plugin, plugins
 from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from tconv.plugins import Plugin
     from tconv.tensor import ReadOptions, Step, Stream, Writer
 
     Reader = Callable[[Path, str, ReadOptions], Stream]
@@ -86,6 +86,7 @@ STEPS: dict[str, str] = {
     "cast": "tconv.steps.cast:Cast",
     "clamp": "tconv.steps.clamp:Clamp",
     "crop": "tconv.steps.crop:Crop",
+    "device": "tconv.steps.device:Device",
     "dequantize": "tconv.steps.dequantize:Dequant",
     "denormalize": "tconv.steps.denormalize:Denormalize",
     "letterbox": "tconv.steps.letterbox:Letterbox",
@@ -116,6 +117,7 @@ def step(name: str) -> type[Step]:
     if name in STEPS:
         return load(STEPS[name])  # type: ignore[no-any-return]  # what a row names is only known when imported
     from tconv import vocabulary
+    from tconv.plugins import plugins
     from tconv.tensor import Step
 
     others = plugins("tconv.steps", STEPS)
@@ -129,6 +131,7 @@ def step(name: str) -> type[Step]:
 
 def every_step() -> tuple[dict[str, tuple[type[Step], str]], list[TconvError]]:
     """All steps by name, each with the package that brings it, and what is wrong with those of packages."""
+    from tconv.plugins import plugins
     from tconv.tensor import Step
 
     found, problems = {name: (step(name), "") for name in STEPS}, list[TconvError]()
@@ -143,6 +146,8 @@ def every_step() -> tuple[dict[str, tuple[type[Step], str]], list[TconvError]]:
 @cache
 def foreign() -> tuple[tuple[Format, ...], tuple[TconvError, ...]]:
     """The formats of other packages, and what is wrong with those that cannot be used."""
+    from tconv.plugins import plugins
+
     rows, problems = list[Format](), list[TconvError]()
     for plugin in plugins("tconv.formats", FORMATS):
         try:

@@ -50,6 +50,9 @@ class Request:
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30
+    device: str | None = None
+    device_batch: int | None = None
+    save_device: bool = False
     force: bool = False
     resume: bool = False
 

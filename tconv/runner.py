@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from tconv.errors import TconvError
 from tconv.evaluate import Piece, Program, program
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
+from tconv.placed.carry import BATCH, Batching, together
 
 if TYPE_CHECKING:
     from tconv.ops import Array
     from tconv.tensor import Tensor
 
 ENOUGH = 1000  # a job that went wrong this often has told enough
+_ALIGNED = 16  # bytes, of the largest element
 PATIENCE = 0.05  # seconds that a thread waits for its turn before it asks whether others need its memory
 
 
@@ -43,6 +45,22 @@ class _Task:
     program: Program
     piece: Piece
 
+    @property
+    def tensor(self) -> Tensor:
+        return self.filling.output.tensors[self.index]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the result."""
+        return (self.piece.hi - self.piece.lo) * self.tensor.spec.dtype.itemsize
+
+
+class _Group(NamedTuple):
+    """What one thread makes in one go: a piece, or several that go to a device together; and what that costs."""
+
+    tasks: tuple[_Task, ...]
+    cost: int
+
 
 def default_workers() -> int:
     """One thread for each core that this process may use."""
@@ -56,7 +74,7 @@ class Runner:
 
     ``progress`` is called with the bytes of each piece that is done, and ``finished`` with the number of each output
     that is whole and what its casts lost, from any thread. ``detail``: the accounts tell how large the errors of the
-    casts are, and there is one for each part of a stack.
+    casts are, and there is one for each part of a stack. ``device_batch``: how many tensors go to a device at once.
     """
 
     def __init__(
@@ -67,6 +85,7 @@ class Runner:
         *,
         detail: bool = False,
         every: bool = False,
+        device_batch: int = BATCH,
         finished: Callable[[int, Mapping[Place, Account]], None] = lambda _number, _lost: None,
     ) -> None:
         self._workers = workers
@@ -75,6 +94,7 @@ class Runner:
         self._max_memory = max_memory
         self._progress = progress
         self._finished = finished
+        self._batching = Batching(device_batch)
         self._feed = threading.Lock()  # held while the next piece is looked for
         self._state = threading.Condition()  # held for what follows
         self._in_use = 0  # bytes, those that threads hold between two pieces among them
@@ -90,7 +110,7 @@ class Runner:
         What is wrong with one input is collected in ``Outcome.failures`` and the rest goes on, so that all of it is
         known; what makes going on useless (a full disk, an interrupt) is raised. The caller owns the staged files.
         """
-        tasks = self._tasks(outputs)
+        tasks = self._groups(outputs)
         threads = [
             threading.Thread(target=self._work, args=(tasks,), name=f"tconv-{n}", daemon=True)
             for n in range(self._workers)
@@ -110,7 +130,31 @@ class Runner:
                 output.writer.abort()
         if self._fatal is not None:
             raise self._fatal
+        self._outcome.notes += self._batching.notes
         return self._outcome
+
+    def _groups(self, outputs: Sequence[Output]) -> Iterator[_Group]:
+        """Pieces, one by one, or in a row those that may go to a device: few enough for each thread to get some."""
+        share = -(-sum(map(_count, outputs)) // (2 * self._workers))
+        held: list[_Task] = []
+
+        def taken() -> Iterator[_Group]:
+            if held:
+                yield _Group(tuple(held), _cost(held))
+                held.clear()
+
+        for task in self._tasks(outputs):
+            if not task.program.crosses:
+                yield from taken()
+                yield _Group((task,), task.piece.cost)
+                continue
+            if (
+                len(held) >= min(share, self._batching.most)
+                or self._workers * (_cost(held) + task.piece.cost) > self._max_memory
+            ):
+                yield from taken()
+            held.append(task)
+        yield from taken()
 
     def _tasks(self, outputs: Sequence[Output]) -> Iterator[_Task]:
         """Pieces in the order of the files, so that few files are open at a time."""
@@ -140,25 +184,26 @@ class Runner:
                 made = program(tensor, self._detail)
                 yield from (_Task(filling, index, made, p) for p in made.pieces() if p.path not in self._bad)
 
-    def _work(self, tasks: Iterator[_Task]) -> None:
+    def _work(self, groups: Iterator[_Group]) -> None:
         held = 0  # bytes of the buffers that this thread has, which the next piece uses again
         try:
-            while (found := self._next(tasks, held)) is not None:
-                task, held = found
-                hungry = self._is_hungry(task)
+            while (found := self._next(groups, held)) is not None:
+                group, held = found
+                hungry = self._is_hungry(group)
                 try:
-                    self._make(task, scratch.buffer("out", self._dtype(task), task.piece.hi - task.piece.lo))
+                    self._make(group, list(_buffers(group)))
                 finally:
                     with self._state:
                         self._hungry -= hungry
                     if hungry or self._hungry:
                         held = self._release(held)
-                self._done(task.filling)
+                for task in group.tasks:
+                    self._done(task.filling)
         except BaseException as problem:
             self._stop(problem)
 
-    def _is_hungry(self, task: _Task) -> bool:
-        return self._workers * task.piece.cost > self._max_memory
+    def _is_hungry(self, group: _Group) -> bool:
+        return self._workers * group.cost > self._max_memory
 
     def _release(self, held: int) -> int:
         """Give up what this thread holds; the bytes that it then still holds, none."""
@@ -168,11 +213,7 @@ class Runner:
             self._state.notify_all()
         return 0
 
-    @staticmethod
-    def _dtype(task: _Task) -> np.dtype[np.generic]:
-        return task.filling.output.tensors[task.index].spec.dtype.numpy
-
-    def _next(self, tasks: Iterator[_Task], held: int) -> tuple[_Task, int] | None:
+    def _next(self, groups: Iterator[_Group], held: int) -> tuple[_Group, int] | None:
         """The next piece, as soon as there is memory for it, and the bytes that this thread then holds; a piece that is
         larger than the limit has it alone.
         """
@@ -180,48 +221,50 @@ class Runner:
             if self._hungry:
                 held = self._release(held)
         try:
-            task = None if self._stopped else next(tasks, None)
-            if task is None:
+            group = None if self._stopped else next(groups, None)
+            if group is None:
                 return None
             with self._state:
-                self._hungry += self._is_hungry(task)
-            if self._is_hungry(task):
+                self._hungry += self._is_hungry(group)
+            if self._is_hungry(group):
                 held = self._release(held)
             with self._state:
-                more = max(0, task.piece.cost - held)
+                more = max(0, group.cost - held)
                 self._state.wait_for(
                     lambda: self._stopped or self._in_use == held or self._in_use + more <= self._max_memory
                 )
                 self._in_use += more
-                self._note_size(task)
-            return task, held + more
+                self._note_size(group)
+            return group, held + more
         finally:
             self._feed.release()
 
-    def _note_size(self, task: _Task) -> None:
-        cost, known = task.piece.cost, self._outcome.beyond
+    def _note_size(self, group: _Group) -> None:
+        cost, known, task = group.cost, self._outcome.beyond, group.tasks[0]
         if cost > self._max_memory and (known is None or cost > known[1]):
-            part, _ = _part(task.filling.output.tensors[task.index], task.piece)
+            part, _ = _part(task.tensor, task.piece)
             self._outcome.beyond = Place(task.filling.number, task.index, part), cost
 
-    def _make(self, task: _Task, out: Array) -> None:
-        filling, piece = task.filling, task.piece
-        tensor = filling.output.tensors[task.index]
-        try:
-            lost = task.program.make(piece, out)
-        except TconvError as problem:
-            self._failed(task, problem)
-            return
-        except OSError as problem:
-            self._failed(task, TconvError(f"cannot be read: {problem.strerror or problem}"))
-            return
-        except MemoryError:
-            reason = f"needs about {piece.cost:,} bytes of memory at once, and there is not that much"
-            self._failed(task, TconvError(reason, remedy="a machine with more memory is needed for it"))
-            return
+    def _make(self, group: _Group, outs: Sequence[Array]) -> None:
+        makings = [task.program.making(task.piece, out) for task, out in zip(group.tasks, outs, strict=True)]
+        for task, out, made in zip(group.tasks, outs, together(makings, self._batching), strict=True):
+            if isinstance(made, Account):
+                self._write(task, out, made)
+            elif isinstance(made, TconvError):
+                self._failed(task, made)
+            elif isinstance(made, OSError):
+                self._failed(task, TconvError(f"cannot be read: {made.strerror or made}"))
+            elif isinstance(made, MemoryError):
+                reason = f"needs about {task.piece.cost:,} bytes of memory at once, and there is not that much"
+                self._failed(task, TconvError(reason, remedy="a machine with more memory is needed for it"))
+            else:
+                raise made
+
+    def _write(self, task: _Task, out: Array, lost: Account) -> None:
+        filling = task.filling
         with filling.output.writing():
-            filling.output.writer.write(task.index, piece.lo, out)
-        part, all_of_it = _part(tensor, piece)
+            filling.output.writer.write(task.index, task.piece.lo, out)
+        part, all_of_it = _part(task.tensor, task.piece)
         # Of a hundred thousand pictures of which nothing is lost there is nothing to remember.
         if lost or self._every or part is None or not all_of_it:
             place = Place(filling.number, task.index, part)
@@ -231,8 +274,7 @@ class Runner:
         self._progress(out.nbytes)
 
     def _failed(self, task: _Task, problem: TconvError) -> None:
-        tensor = task.filling.output.tensors[task.index]
-        name = "" if isinstance(tensor.source, Parts) else tensor.spec.name
+        name = "" if isinstance(task.tensor.source, Parts) else task.tensor.spec.name
         with self._state:
             if task.piece.path not in self._bad:  # others may have been under way: one sentence a file
                 self._bad.add(task.piece.path)
@@ -255,6 +297,24 @@ class Runner:
             self._fatal = self._fatal or problem
             self._stopped = True
             self._state.notify_all()
+
+
+def _cost(tasks: Iterable[_Task]) -> int:
+    return sum(task.piece.cost for task in tasks)
+
+
+def _count(output: Output) -> int:
+    """How many tensors there are in it, or of stacks parts."""
+    return sum(len(t.source.parts) if isinstance(t.source, Parts) else 1 for t in output.tensors)
+
+
+def _buffers(group: _Group) -> Iterator[Array]:
+    """For the result of each piece a place in the memory of this thread."""
+    sizes = [-(-task.size // _ALIGNED) * _ALIGNED for task in group.tasks]
+    memory, start = scratch.buffer("out", np.dtype(np.uint8), sum(sizes)), 0
+    for task, size in zip(group.tasks, sizes, strict=True):
+        yield memory[start : start + task.size].view(task.tensor.spec.dtype.numpy)
+        start += size
 
 
 def _part(tensor: Tensor, piece: Piece) -> tuple[int | None, bool]:

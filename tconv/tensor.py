@@ -34,7 +34,7 @@ class Spec:
     promised to lie, None where nobody knows. ``alias_of`` is the name of the tensor whose bytes these are.
     ``attrs`` carries what a container or a step wants to see again: ``requires_grad``, ``parameter``, ``alpha``,
     ``channels`` ("BGR" where it is not RGB), ``label`` (of data: no step changes it unasked), ``shard`` (the file of a
-    sharded checkpoint that it is in) …
+    sharded checkpoint that it is in), ``saved_on`` (the device that a checkpoint is to name) …
     """
 
     name: str

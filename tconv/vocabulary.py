@@ -52,6 +52,9 @@ STEPS = {
     "bgr": "the option --channels bgr reads pictures so",
     "rgb": "pictures are read as RGB unless --channels says otherwise",
     "torgb": "pictures are read as RGB unless --channels says otherwise",
+    "cuda": "write device(cuda)",
+    "gpu": "write device(cuda)",
+    "cpu": "write device(cpu)",
     "flip": _NO_AUGMENTATION,
     "hflip": _NO_AUGMENTATION,
     "vflip": _NO_AUGMENTATION,
@@ -113,6 +116,9 @@ OPTIONS = {
     "--padding": "--pad",
     "--letterbox": "--step 'letterbox(640) | scale'",
     "--silent": "--quiet",
+    "--cuda": "--device cuda",
+    "--gpu": "--device cuda",
+    "--cpu": "--device cpu",
 }
 
 # Verbs; those here that begin with a dash are options of the root.
@@ -120,6 +126,8 @@ VERBS = {
     "help": "--help",
     "version": "--version",
     "info": "inspect",
+    "gpus": "devices",
+    "bench": "devices",
     "show": "inspect",
     "ls": "inspect",
     "list": "inspect",

@@ -9,6 +9,7 @@ from tconv.steps.cast import Cast
 from tconv.steps.clamp import Clamp
 from tconv.steps.crop import Crop
 from tconv.steps.dequantize import Dequant
+from tconv.steps.device import Device
 from tconv.steps.letterbox import Letterbox
 from tconv.steps.match import Match, Rule
 from tconv.steps.normalize import NAMED, Normalize
@@ -65,6 +66,7 @@ plain: st.SearchStrategy[Step] = st.one_of(
     casts,
     st.builds(Scale, st.sampled_from([None, "uint8", "uint16", "float32"]), st.sampled_from([None, "torchvision"])),
     st.builds(Stack, names),
+    st.sampled_from(["cpu", "cuda", "cuda:1", "auto"]).map(Device),
     st.builds(Letterbox, sizes, fill=st.none() | st.integers(0, 255)),
     st.builds(Pad, sizes),
     quants,

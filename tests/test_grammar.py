@@ -19,6 +19,7 @@ from tconv.grammar import Call, literal, parse_chain
         ("resize(256x192)", "resize", ("256x192",), {}),
         ("resize( 224 , method = bicubic )", "resize", (224,), {"method": "bicubic"}),
         ("cast(torch.float16)", "cast", ("torch.float16",), {}),
+        ("device(cuda:1)", "device", ("cuda:1",), {}),
         ("clamp(-1.5, 2e3)", "clamp", (-1.5, 2000.0), {}),
         ("clamp(lo=-.5, hi=+7)", "clamp", (), {"lo": -0.5, "hi": 7}),
         ("permute(1, 0,)", "permute", (1, 0), {}),
@@ -95,7 +96,7 @@ def test_the_remedy_is_what_was_meant_or_an_example(text: str, remedy: str) -> N
     [
         ("224", "224"), ("256x192", "256x192"), ("imagenet", "imagenet"), ("stats/mine.json", "stats/mine.json"),
         ("0.5/0.5", "'0.5/0.5'"), ("224*224", "'224*224'"), ("2, 0, 1", "'2, 0, 1'"), ("a|b", "'a|b'"), ("", "''"),
-        ("it's", '"it\'s"'), ("none", "'none'"), (" x", "' x'"),
+        ("it's", '"it\'s"'), ("cuda:1", "cuda:1"), ("a:b", "'a:b'"), ("none", "'none'"), (" x", "' x'"),
     ],
 )  # fmt: skip
 def test_a_text_becomes_a_value_of_a_chain(text: str, written: str) -> None:

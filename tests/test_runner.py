@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tconv.ops import Array
+    from tconv.placed.carry import Making
 
 
 class Memory(Writer):
@@ -197,17 +198,19 @@ class Costly(evaluate.Program):
     most: ClassVar[int] = 0
 
     def __init__(self, tensor: Tensor, detail: bool = False) -> None:
+        super().__init__(())
         self.cost = tensor.spec.size
 
     def pieces(self) -> Iterator[evaluate.Piece]:
         yield evaluate.Piece(0, 1, Path("x"), self.cost)
 
-    def make(self, piece: evaluate.Piece, out: Array) -> Account:
+    def making(self, piece: evaluate.Piece, out: Array) -> Making:
         with self.lock:
             mine = threading.get_ident()
             self.held[mine] = max(self.held.get(mine, 0), piece.cost)
             type(self).most = max(self.most, sum(self.held.values()))
         time.sleep(0.0005)
+        yield from ()
         return Account()
 
     @classmethod

@@ -99,6 +99,12 @@ class Options(ReadingOptions, total=False):
     """The largest relative error of a value for which a tensor is still cast."""
     min_sqnr: float | None
     """The least signal-to-noise ratio in dB for which a tensor is quantized."""
+    device: str | None
+    """Where the steps are done as far as they can: ``"cuda"``, ``"cuda:1"``, ``"mps"``, ``"cpu"``, ``"auto"``."""
+    device_batch: int | None
+    """Tensors that go there at once, at most; None for 64."""
+    save_device: bool
+    """In ``.pt`` they are tensors of that device, not of the CPU."""
     report: str | os.PathLike[str] | None
     """A JSON file that tells what was lost."""
     verify: bool
@@ -124,7 +130,7 @@ _AS_STEPS = {  # what the command line has as an option
     "half": "cast(float16)",
     "bf16": "cast(bfloat16)",
 }
-_COUNTS = ("workers", "max_memory", "shard_size", "max_pixels", "batch_size", "quality")
+_COUNTS = ("workers", "max_memory", "shard_size", "max_pixels", "batch_size", "device_batch", "quality")
 
 
 def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, options: Mapping[str, Any]) -> Request:

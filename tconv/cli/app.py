@@ -18,6 +18,7 @@ from tconv.cli import (
     check,
     console,
     convert,
+    devices,
     diff,
     doctor,
     dry_run,
@@ -31,7 +32,6 @@ from tconv.cli import (
 )
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
-from tconv.plugins import blamed
 
 DEFAULT_VERB = "convert"
 WRONG = 2  # the exit code of a wrong command
@@ -124,7 +124,7 @@ def root(
 
 
 for _module in (
-    convert, dry_run, inspect, doctor, check, diff, stats, quantize_model, formats, steps, pipelines, schema,
+    convert, dry_run, inspect, doctor, check, diff, stats, quantize_model, devices, formats, steps, pipelines, schema,
 ):  # fmt: skip
     _module.register(app)
 _VERBS: dict[str, Any] = {}
@@ -198,6 +198,8 @@ def run(argv: list[str]) -> int:
     except Exception as problem:
         if hasattr(problem, "format_message"):  # an error of the command line, found by typer
             return _fail(_wrong_command(problem), getattr(problem, "exit_code", WRONG), debug)
+        from tconv.plugins import blamed
+
         what = f"{type(problem).__name__}: {problem}".splitlines()[0]
         if package := blamed(problem):
             return _fail(f"the package {package} failed: {what} (--debug shows where)", 1, debug)

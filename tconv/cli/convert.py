@@ -75,6 +75,9 @@ def convert(
     no_exif: o.NoExif = False,
     max_pixels: o.MaxPixels = None,
     fast: o.Fast = False,
+    device: o.DeviceName = None,
+    device_batch: o.DeviceBatch = None,
+    save_device: o.SaveDevice = False,
     dry_run: o.DryRun = False,
     print_: o.Print = None,
     on_bad: o.OnBad = "error",
@@ -102,6 +105,8 @@ def convert(
     A folder of class folders brings labels (int64), classes and paths along, in torchvision's order; --labels FILE
     takes labels from CSV or JSONL: integers are int64, other numbers float64, text is classes, lists are axes.
 
+    --device has the steps done on a GPU as far as they come out there as on the CPU, and the plan says how far.
+
     Prints the path written, one line for a file or for a whole folder; all else goes to stderr. Exit 0: done,
     1: refused or failed, 2: the command is wrong, 3: done without the inputs that --on-bad skip left out,
     130: interrupted.
@@ -109,6 +114,7 @@ def convert(
     from tconv import values
     from tconv.cli import asked, console
     from tconv.cli.dry_run import show
+    from tconv.devices.names import check as check_device
     from tconv.pipeline import Sugar
     from tconv.request import Request
     from tconv.tensor import ReadOptions, WriteOptions
@@ -121,6 +127,8 @@ def convert(
     flags = {"float16": half, "bfloat16": bf16, "float32": float_, "float64": double, "int32": int_, "int64": long}
     to = asked.one_dtype([to, *(name for name, on in flags.items() if on)])
     sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize, pad)
+    if device is not None:
+        check_device(device)
     asked.check_sugar(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     steps, settings = asked.explicit(step or [], pipeline, set_ or [], sugar)
     request = Request(
@@ -158,6 +166,9 @@ def convert(
         max_memory=values.size(max_memory),
         force=force,
         resume=resume,
+        device=device,
+        device_batch=device_batch,
+        save_device=save_device,
     )
     if settings:
         request = asked.settled(request, settings, ctx)

@@ -37,8 +37,9 @@ def plan(**options: Any) -> int:
     --print json has these keys: plan (1), steps, notes, skipped [{path, reason}], in_the_way [path], files [{path,
     format, bytes, tensors [{name, source, before {dtype, shape}, after {dtype, shape, axes, range, device}, same_as},
     for a stack parts [{source, before}]], traces [{tensor, specs: as read and after each step}]}], beside [{path,
-    bytes}], passes [{tensors, passes [{steps, how}]}], decoders {library: tensors}, bytes {read, moved, written},
-    peak_memory, workers.
+    bytes}], passes [{tensors, passes [{steps, how}]}], transfers [{device, tensors, there {dtype, bytes}, back {dtype,
+    bytes}}], on_cpu [{steps, why}] (of what was asked for a device), decoders {library: tensors}, bytes {read, moved,
+    written}, peak_memory, workers.
     """
     return convert(**options, dry_run=True)
 

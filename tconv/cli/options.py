@@ -240,6 +240,25 @@ MaxPixels = Annotated[
 ]
 Fast = Annotated[bool, flag(IMAGES, "Decode large JPEGs smaller before a resize; not exact.", "--fast")]
 
+DeviceName = Annotated[
+    str | None,
+    option(
+        RUNNING,
+        "Where the steps are done as far as they can: cuda, cuda:1, mps, cpu, or auto for the best there is.",
+        "--device",
+        metavar="NAME",
+        autocompletion=complete.words("cuda", "cuda:1", "mps", "cpu", "auto"),
+    ),
+]
+DeviceBatch = Annotated[
+    int | None,
+    option(
+        RUNNING, "Tensors that go there at once, at most (64).", "--device-batch", metavar="N",
+        callback=values.whole(1, 100_000),
+    ),
+]  # fmt: skip
+SaveDevice = Annotated[bool, flag(RUNNING, "In .pt they are tensors of that device, not of the CPU.", "--save-device")]
+
 DryRun = Annotated[bool, flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 Print = Annotated[
     Literal["plan", "steps", "yaml", "json"] | None,

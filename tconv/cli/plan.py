@@ -59,7 +59,7 @@ def _batches(plan: Plan) -> Iterator[str]:
 
 def _how(plan: Plan) -> Iterator[str]:
     """How it is done: what becomes of a tensor step by step, which steps go in one pass, what is read and moved."""
-    from tconv import explain
+    from tconv import crossings, explain
 
     for trace in plan.files[0].traces if len(plan.steps) > 1 else ():
         rows = [[str(step), described(spec)] for step, spec in zip(("as read", *plan.steps), trace, strict=True)]
@@ -70,6 +70,14 @@ def _how(plan: Plan) -> Iterator[str]:
         yield f"passes: {' '.join(map(_pass, passes)) or '[as it is]'}{f' ({count:,} tensors)' * (count > 1)}"
     if len(chains) > _CHAINS:
         yield f"… and {len(chains) - _CHAINS} other ways"
+    for one in crossings.transfers(plan):
+        yield (
+            f"{one.device}: {one.tensors:,} tensor{'s' * (one.tensors != 1)}, one transfer each way, "
+            f"{human(one.bytes_there)} as {one.there} there and {human(one.bytes_back)} as {one.back} back"
+        )
+    if rest := crossings.left(plan):
+        yield f"on the CPU all the same: {', '.join(f'{step} ({why})' for step, why in rest)}"
+    yield from crossings.idle_devices(plan)
     if found := explain.decoders(plan):
         yield f"decoded by {', '.join(f'{name} ({count:,})' for name, count in found)}"
     costs = explain.costs(plan)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from tconv import explain
+from tconv import crossings, explain
 from tconv.parts import Parts
 from tconv.report import before, described, plain
 
@@ -31,12 +31,20 @@ def render(plan: Plan) -> str:
             {"tensors": count, "passes": [{"steps": one.steps, "how": one.how} for one in passes]}
             for passes, count in explain.chains(plan)
         ],
+        "transfers": list(map(_transfer, crossings.transfers(plan))),
+        "on_cpu": [{"steps": steps, "why": why} for steps, why in crossings.left(plan)],
         "decoders": dict(explain.decoders(plan)),
         "bytes": {"read": costs.read, "moved": costs.moved, "written": costs.written},
         "peak_memory": plan.peak_memory,
         "workers": plan.workers,
     }
     return json.dumps(plain(found), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _transfer(one: crossings.Transfer) -> dict[str, Any]:
+    there = {"dtype": str(one.there), "bytes": one.bytes_there}
+    back = {"dtype": str(one.back), "bytes": one.bytes_back}
+    return {"device": one.device, "tensors": one.tensors, "there": there, "back": back}
 
 
 def _file(file: Planned) -> dict[str, Any]:

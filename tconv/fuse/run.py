@@ -13,7 +13,7 @@ from tconv.channels import Window, cuts
 from tconv.fuse.linear import FLOAT32, Dequantizing, Quantizing
 from tconv.fuse.segments import Check, Rounding, Segment, Values
 from tconv.fuse.tables import Tally, plane, planes, tabulate
-from tconv.ops import CastTo, Elementwise, Op, Permute, Promise
+from tconv.ops import CastTo, Elementwise, MoveTo, Op, Permute, Promise
 from tconv.quant.op import Dequantize, Linear, Quantize
 from tconv.tensor import Spec
 
@@ -31,6 +31,7 @@ class Run:
     """Elementwise operations as segments with ``axis`` in the layout of the input, then a reordering of the axes.
 
     ``detail``: the account tells how large the errors are. ``group``: numbers differ by so many elements in a row.
+    ``wanted``: the device on which each segment, and in the end the reordering, was asked to be done, or "".
     """
 
     source: DType
@@ -39,6 +40,7 @@ class Run:
     perm: tuple[int, ...] | None
     detail: bool = False
     group: int | None = None
+    wanted: tuple[str, ...] = ()
 
     @property
     def dtype(self) -> DType:
@@ -61,7 +63,7 @@ class Run:
             return self._values(x, (prod(shape) // self.group, self.group), out, first)
         if self.perm is None:
             return self._values(x, shape, out, first)
-        if self.segments and (table := self._table(shape)) is not None:
+        if self.segments and (table := self.table(shape)) is not None:
             tally = Tally(table)
             _look_up_permuted(x.reshape(shape), tally, self.axis, self.perm, out)
             return tally.account()
@@ -75,16 +77,19 @@ class Run:
 
     def spec(self, spec: Spec) -> Spec:
         """Dtype and shape of what comes out when ``spec`` goes in."""
-        shape = spec.shape if self.perm is None else tuple(spec.shape[p] for p in self.perm)
-        return Spec(spec.name, self.dtype, shape)
+        return Spec(spec.name, self.dtype, self.turned(spec.shape))
 
     def scratch(self, spec: Spec) -> int:
         """Bytes needed besides input and result: what is computed, and not by a table, is reordered when it is made."""
         return 0 if self.perm is None or not self.segments else self.dtype.nbytes(spec.size)
 
+    def turned(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of what it makes of an array of ``shape``."""
+        return shape if self.perm is None else tuple(shape[p] for p in self.perm)
+
     def rows(self, shape: tuple[int, ...]) -> int:
         """How many rows of 256 entries the table has that does it all for an array of ``shape``; 0 if none does."""
-        table = self._table(shape) if self.segments else None
+        table = self.table(shape) if self.segments else None
         return len(table.rows) if table else 0
 
     def check(self, x: Array) -> Account:
@@ -95,7 +100,7 @@ class Run:
         return account
 
     def _values(self, x: Array, shape: tuple[int, ...], out: Array, first: int) -> Account:
-        if (table := self._table(shape)) is not None:
+        if (table := self.table(shape)) is not None:
             return self._by_table(x, shape, out, first, table)
         lost = Account()
         alone = len(self.segments) == 1 and not getattr(self.segments[0], "arithmetic", ())
@@ -135,7 +140,7 @@ class Run:
                 tally.look_up(channel, x_one, into_one)
         return tally.account()
 
-    def _table(self, shape: tuple[int, ...]) -> Table | None:
+    def table(self, shape: tuple[int, ...]) -> Table | None:
         """The table that does it all, if the input is bytes."""
         if self.source.bits != 8 or self.source.kind not in ("uint", "int", "bool") or self.group is not None:
             return None
@@ -153,14 +158,22 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
     """
     runs: list[Run] = []
     segments: list[Segment] = []
+    wanted: list[str] = []
     pending: list[Elementwise] = []
+    device = asked = turning = ""  # where what comes next, what is pending, and the reordering, is to be done
     axis: int | None = None
     same = tuple(range(rank))
     perm = same
     src = source
 
+    def add(segment: Segment) -> None:
+        nonlocal asked
+        segments.append(segment)
+        wanted.append(asked)
+        asked = ""
+
     def round_to(dtype: DType, on_overflow: str, step: str) -> None:
-        segments.append(Rounding(tuple(pending), dtype, on_overflow, step))
+        add(Rounding(tuple(pending), dtype, on_overflow, step))
         pending.clear()
 
     def settle() -> None:
@@ -169,14 +182,15 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
             round_to(pending[-1].dtype, pending[-1].on_overflow, pending[-1].step)
 
     def close(group: int | None = None) -> None:
-        nonlocal axis, perm, src
+        nonlocal axis, perm, src, turning
         settle()
         order = perm if perm != same else None
         if segments or order:
-            runs.append(Run(src, tuple(segments), axis, order, detail, group))
+            runs.append(Run(src, tuple(segments), axis, order, detail, group, (*wanted, turning)))
             src = runs[-1].dtype
         segments.clear()
-        axis, perm = None, same
+        wanted.clear()
+        axis, perm, turning = None, same, ""
 
     def along(where: int | None) -> int | None:
         """The axis in the layout of the input; numbers of one run vary along one axis only."""
@@ -189,25 +203,33 @@ def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = Fa
         return moved
 
     def link(op: Linear) -> None:
+        nonlocal asked
         if isinstance(op, Quantize):
             if pending:
                 round_to(FLOAT32, pending[-1].on_overflow, pending[-1].step)
-            segments.append(Quantizing(op))
+            asked = device
+            add(Quantizing(op))
         elif isinstance(op, Dequantize):
             settle()
-            segments.append(Dequantizing(op))
+            asked = device
+            add(Dequantizing(op))
 
     for op in ops:
-        if isinstance(op, Permute):
-            perm = tuple(perm[p] for p in op.perm)
+        if isinstance(op, MoveTo):
+            device = "" if op.device == "cpu" else op.device
+        elif isinstance(op, Permute):
+            perm, turning = tuple(perm[p] for p in op.perm), device or turning
         elif isinstance(op, CastTo):
+            asked = device or asked
             round_to(op.dtype, op.on_overflow, op.step)
         elif isinstance(op, Promise):
             settle()
-            dtype = segments[-1].dtype if segments else src
-            segments.append(Check(op.range, dtype, op.slack, op.step, op.by_file))
+            asked = device
+            add(Check(op.range, segments[-1].dtype if segments else src, op.slack, op.step, op.by_file))
         elif isinstance(op, Elementwise):
-            pending.append(replace(op, axis=along(op.axis)))
+            moved = along(op.axis)
+            pending.append(replace(op, axis=moved))
+            asked = device or asked
         elif isinstance(op, Linear):
             if op.group is not None and (perm != same or axis is not None):
                 close()

@@ -87,8 +87,8 @@ def computed(arithmetic: Sequence[Elementwise], x: Array, src: DType, window: Wi
     """The flat ``x``, of dtype ``src``, after some arithmetic in float64."""
     if not arithmetic:
         return Values(x, src)
-    values, pick = window.spread(x.astype(np.float64))
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a signalling NaN is as good as any other
+        values, pick = window.spread(x.astype(np.float64))
         for op in arithmetic:
             values = op.compute(values, pick)
         values = values.reshape(-1)

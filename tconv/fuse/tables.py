@@ -176,6 +176,10 @@ class Tally:
             self._counts[row, int(np.minimum.reduce(signed)) % 256] += x.size - 1
             self._counts[row, int(np.maximum.reduce(signed)) % 256] += 1
 
+    def add(self, counts: Array) -> None:
+        """Account for bytes that were counted elsewhere, by row and byte."""
+        self._counts += counts
+
     def account(self) -> Account:
         account, occurring = Account(), self._counts > 0
         for stage in self.table.stages:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
 from tconv.steps.alike import once_a_kind
@@ -58,6 +56,8 @@ class Clamp(Step):
 class Between(Elementwise):
     """min(max(x, lo), hi)."""
 
+    portable: ClassVar[bool] = True
+
     lo: float
     hi: float
 
@@ -66,7 +66,7 @@ class Between(Elementwise):
         return replace(spec, range=(min(max(low, self.lo), self.hi), min(max(high, self.lo), self.hi)))
 
     def compute(self, x: Array, pick: Pick) -> Array:
-        return np.clip(x, self.lo, self.hi, out=x)
+        return x.clip(self.lo, self.hi)
 
 
 def number(value: float) -> str:

@@ -91,6 +91,8 @@ class Denormalize(Normalize):
 class Unstandardize(Elementwise):
     """x * std + mean, with as many numbers as there are channels along ``axis``, or one."""
 
+    portable: ClassVar[bool] = True
+
     mean: tuple[float, ...]
     std: tuple[float, ...]
 

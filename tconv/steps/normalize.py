@@ -114,6 +114,8 @@ class Normalize(Step):
 class Standardize(Elementwise):
     """(x - mean) / std, with as many numbers as there are channels along ``axis``, or one."""
 
+    portable: ClassVar[bool] = True
+
     mean: tuple[float, ...]
     std: tuple[float, ...]
 

@@ -96,6 +96,8 @@ class Scaling(Elementwise):
 class Rescale(Scaling):
     """The straight line that takes the bounds of ``known`` to those of ``onto``."""
 
+    portable: ClassVar[bool] = True
+
     known: Range
 
     def compute(self, x: Array, pick: Pick) -> Array:
@@ -113,7 +115,7 @@ class Rescale(Scaling):
             x *= top - bottom
         if self.dtype.is_integer:
             x += bottom
-            np.clip(np.rint(x, out=x), bottom, top, out=x)
+            x = x.round().clip(bottom, top)
         return x
 
 

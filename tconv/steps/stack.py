@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv.errors import TconvError, UsageError
 from tconv.grammar import quoted
+from tconv.ops import place
 from tconv.parts import Parts
 from tconv.tensor import Spec, Step, Tensor
 
@@ -59,7 +60,8 @@ class Stack(Step):
             device=first.device,
             attrs=_common_attrs(parts),
         )
-        stack = Tensor(spec, Parts(parts, first.dtype, shape))
+        where = place(parts[0].ops)
+        stack = Tensor(spec, Parts(parts, first.dtype, shape), (where,) if where else ())
         return replace(stream.with_tensors([stack]), extra=replace(stream.extra, tree=None))
 
     def __str__(self) -> str:

@@ -113,8 +113,8 @@ def test_the_plan_as_json(tconv: Tconv, images: str) -> None:
     assert ran.code == 1  # it is in the way
     found = json.loads(ran.out)
     assert list(found) == [
-        "plan", "steps", "notes", "skipped", "in_the_way", "files", "beside", "passes", "decoders", "bytes",
-        "peak_memory", "workers",
+        "plan", "steps", "notes", "skipped", "in_the_way", "files", "beside", "passes", "transfers", "on_cpu",
+        "decoders", "bytes", "peak_memory", "workers",
     ]  # fmt: skip
     assert found["steps"] == ["resize(4x4)", "scale"]
     assert found["in_the_way"] == [str(Path.cwd() / "x.npz")]

@@ -33,8 +33,8 @@ class TorchWriter(PositionalWriter):
     The structure is ``extra.tree``: plain values are kept as they are, tensors that are no longer in it are listed
     in ``left_out``, those that it does not hold are put at its top, lists of texts too. Without a tree it is a dict by
     name. Tensors are
-    written contiguous, and as tensors of the CPU. Those that shared a storage and still have the same dtype share one
-    again: the first writes it, and ``stored`` is False for the others.
+    written contiguous, and as tensors of the CPU unless ``attrs["saved_on"]`` names a device. Those that shared a
+    storage and still have the same dtype share one again: the first writes it, and ``stored`` is False for the others.
     """
 
     holds_tree: ClassVar[bool] = True
@@ -118,7 +118,8 @@ class TorchWriter(PositionalWriter):
         base = self.specs[view.base]
         storage, count = (f"torch.{kind}", base.size) if kind else (UNTYPED, base.nbytes)
         key = str(self._numbers[view.base])
-        identity = Identity(("storage", Named(storage), key, "cpu", count))
+        device = base.attrs.get("saved_on", "cpu")
+        identity = Identity(("storage", Named(storage), key, device, count))
         args: tuple[Any, ...] = (identity, view.offset, spec.shape, view.stride, requires_grad, _NO_HOOKS)
         if kind:
             return Call("torch._utils._rebuild_tensor_v2", args)
