@@ -20,9 +20,9 @@ def option(panel: str, text: str, *names: str, metavar: str | None = None, **mor
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False, **more)
 
 
-def choice(panel: str, text: str, name: str, *words: str) -> Any:
-    checked = values.one_of(*words)
-    return option(panel, text, name, metavar="|".join(words), callback=checked, autocompletion=complete.words(*words))
+def choice(panel: str, text: str, name: str, *words: str, metavar: str | None = None) -> Any:
+    shown, checked = metavar or "|".join(words), values.one_of(*words)
+    return option(panel, text, name, metavar=shown, callback=checked, autocompletion=complete.words(*words))
 
 
 def flag(panel: str, text: str, *names: str) -> Any:

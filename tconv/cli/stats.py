@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,11 +15,9 @@ from tconv.errors import UsageError
 
 if TYPE_CHECKING:
     from tconv.calibrated import Calibrated
-    from tconv.measure.pool import Powers
     from tconv.pooled import Statistics
 
 SKIPPED = 3  # the exit code when inputs were left out, as asked
-_DIGITS = 6  # of what is shown; a file has all of them
 
 
 def stats(
@@ -29,32 +26,23 @@ def stats(
     resize: o.Resize = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
-    raw: Annotated[
-        bool,
-        typer.Option(
-            "--raw", help="Values as they are, not 0…1.", show_default=False, rich_help_panel=o.VALUES, metavar=""
-        ),
-    ] = False,
+    raw: Annotated[bool, o.flag(o.VALUES, "Values as they are, not 0…1.", "--raw")] = False,
     calibrate: Annotated[
         Literal["minmax", "percentile", "mse", "entropy"] | None,
-        typer.Option(
+        o.choice(
+            o.VALUES,
+            "Ranges and scales instead: minmax, percentile, mse, entropy.",
             "--calibrate",
+            "minmax",
+            "percentile",
+            "mse",
+            "entropy",
             metavar="METHOD",
-            help="Ranges and scales instead: minmax, percentile, mse, entropy.",
-            show_default=False,
-            rich_help_panel=o.VALUES,
-            callback=values.one_of("minmax", "percentile", "mse", "entropy"),
         ),
     ] = None,
     quantize: Annotated[
         str | None,
-        typer.Option(
-            "--quantize",
-            metavar="DTYPE",
-            help="With it: to what (int8); uint8, 'int8, scheme=affine' …",
-            show_default=False,
-            rich_help_panel=o.VALUES,
-        ),
+        o.option(o.VALUES, "With it: to what (int8); uint8, 'int8, scheme=affine' …", "--quantize", metavar="DTYPE"),
     ] = None,
     range_: o.RangeText = None,
     input_layout: o.InputLayout = None,
@@ -63,36 +51,19 @@ def stats(
     fields: o.Fields = None,
     sample: Annotated[
         int | None,
-        typer.Option(
-            "--sample",
-            metavar="N",
-            help="So many files, chosen at random.",
-            show_default=False,
-            rich_help_panel=o.NAMES,
-            callback=values.whole(1, 10**15),
+        o.option(
+            o.NAMES, "So many files, chosen at random.", "--sample", metavar="N", callback=values.whole(1, 10**15)
         ),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            help="Another choice for another number (0).",
-            show_default=False,
-            rich_help_panel=o.NAMES,
-            callback=values.whole(0, 10**15),
+        o.option(
+            o.NAMES, "Another choice for another number (0).", "--seed", metavar="N", callback=values.whole(0, 10**15)
         ),
     ] = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "-o",
-            "--output",
-            metavar="FILE.json",
-            help="Write it there, for --stats FILE.json.",
-            show_default=False,
-            rich_help_panel=o.OUTPUT,
-        ),
+        o.option(o.OUTPUT, "Write it there, for --stats FILE.json.", "-o", "--output", metavar="FILE.json"),
     ] = None,
     as_json: reading.Json = False,
     force: o.Force = False,
@@ -158,7 +129,7 @@ def stats(
     """
     from tconv.calibrated import calibrate as look_for_ranges
     from tconv.calibrated import save as save_ranges
-    from tconv.cli import asked, console
+    from tconv.cli import asked, console, stats_table
     from tconv.pipeline import Sugar
     from tconv.pooled import Sample, Statistics, pool, save, where
     from tconv.request import Request
@@ -214,69 +185,10 @@ def stats(
         elif target is not None:
             sys.stdout.write(f"{target}\n")
         else:
-            for line in _lines(found) if isinstance(found, Statistics) else _ranges(found):
+            for line in stats_table.moments(found) if isinstance(found, Statistics) else stats_table.ranges(found):
                 reading.say(line)
         reading.flush()
     return SKIPPED if found.skipped else 0
-
-
-def _lines(found: Statistics) -> Iterator[str]:
-    """A row for each channel, what it is of, and what to paste."""
-    from tconv.cli.table import table
-
-    names = found.letters or [str(n) for n in range(len(found.channels))]
-    rows = [[name, *_cells(channel)] for name, channel in zip(names, found.channels, strict=True)]
-    yield from table(["channel", "mean", "std", "min", "max", "values"], rows, right=[1, 2, 3, 4, 5])
-    yield _of_what(found)
-    if flat := found.constant():
-        yield f"channel {' and '.join(names[n] for n in flat)} has the same value everywhere: nothing to divide by"
-    else:
-        mean, std = (",".join(f"{number:.{_DIGITS}g}" for number in numbers) for numbers in _numbers(found))
-        yield f"--stats={mean}/{std}" if mean.startswith("-") else f"--stats {mean}/{std}"
-
-
-def _ranges(found: Calibrated) -> Iterator[str]:
-    """A row for all values and one for each channel, and what they are of."""
-    from tconv.cli.table import table
-
-    entries = found.entries(found.whole)
-    names = ["all"]
-    if found.each is not None:
-        entries += found.entries(found.each)
-        names += found.letters or [str(n) for n in range(len(found.each.low))]
-    rows = [
-        [name, *(reading.short(n, _DIGITS) for n in entry.values())] for name, entry in zip(names, entries, strict=True)
-    ]
-    header = ["channel", "min", "max", "low", "high", "scale", "zero point"]
-    yield from table(header, rows, right=range(1, len(header)))
-    steps = " | ".join(map(str, found.steps))
-    of = f" of {found.of:,}" if found.sample else ""
-    after = f", after {steps}" if steps else ""
-    files = f"{reading.counted(found.files, 'file')}{of}"
-    yield f"{files}, for {found.grid.name} {found.grid.scheme} by {found.how.method}{after}"
-
-
-def _cells(channel: Powers) -> list[str]:
-    numbers = [channel.mean, channel.std, float(channel.lowest or 0), float(channel.highest or 0)]
-    return [*(reading.short(number, _DIGITS) for number in numbers), f"{channel.count:,}"]
-
-
-def _numbers(found: Statistics) -> tuple[list[float], list[float]]:
-    return [c.mean for c in found.channels], [c.std for c in found.channels]
-
-
-def _of_what(found: Statistics) -> str:
-    """``12 files: 11 uint8 in 0…255, 1 uint16 in 0…65535, all taken to 0…1; resize(224x224)``"""
-    files = reading.counted(found.files, "file")
-    files += f" of {found.of:,}" if found.sample else ""
-    kinds = [
-        f"{source.tensors:,} {source.dtype}" + (f" in {source.known[0]:g}…{source.known[1]:g}" if source.known else "")
-        for source in found.sources
-    ]
-    known = all(source.known for source in found.sources)
-    steps = " | ".join(map(str, found.steps))
-    after = f", after {steps}" if steps else ""
-    return f"{files}: {', '.join(kinds)}{', taken to 0…1' if known else ''}{after}"
 
 
 def register(app: typer.Typer) -> None:
