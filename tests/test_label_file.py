@@ -104,7 +104,7 @@ def test_json_lines_say_what_their_values_are(tmp_path: Path, name: str) -> None
         (b"a.png,1\nb.png,n/a\n", r"some labels are numbers \(1\) and others are text \(n/a\); JSON Lines say"),
         (b"a.png,1,2\nb.png,3,4\n", "line 1: 3 columns, and no header that says which is the path"),
         (b"path,x,y2\na.png,3,4\n", "line 1: no column is called label: its columns are x, y2"),
-        (b"path,label,label\na.png,1,2\n", "line 1: several columns have one name: 'label', 'label'; rename all but one"),
+        (b"path,label,label\na.png,1,2\n", "several columns have one name: 'label', 'label'; rename all but one"),
         (b"path,label,Label \na.png,1,2\n", "line 1: several columns have one name: 'label', 'Label '"),
         (b"path;path;label\na.png;b.png;2\n", "line 1: several columns have one name: 'path', 'path'"),
         (b"path,path\na.png,2\n", "line 1: several columns have one name: 'path', 'path'"),
