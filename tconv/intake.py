@@ -11,7 +11,7 @@ from typing import Any
 from tconv import registry, selection
 from tconv.errors import TconvError, raise_all
 from tconv.formats.flat import left_out
-from tconv.inputs import Input
+from tconv.inputs import Input, is_skipped
 from tconv.ops import Promise
 from tconv.quant import noted
 from tconv.request import Progress, Request
@@ -23,19 +23,23 @@ from tconv.training import refs
 def read_all(
     inputs: Sequence[Input], request: Request, progress: Progress
 ) -> tuple[dict[Path, Stream], list[TconvError]]:
-    """The headers of every input, and what is wrong with those that cannot be read."""
+    """The headers of every input, and what is wrong with those that cannot be read and are not named to be skipped."""
     streams: dict[Path, Stream] = {}
     failures: list[TconvError] = []
     progress.begin("reading headers", len(inputs), "files")
     for one in inputs:
         try:
             streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
-        except TconvError as problem:
-            failures.append(problem.at(file=one.path))
-        except OSError as problem:
-            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
+        except (TconvError, OSError) as problem:
+            failures += [] if is_skipped(one.path, one.root, request.wanted) else [_unreadable(one, problem)]
         progress.advance(1)
     return streams, failures
+
+
+def _unreadable(one: Input, problem: TconvError | OSError) -> TconvError:
+    if isinstance(problem, TconvError):
+        return problem.at(file=one.path)
+    return TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path)
 
 
 def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:

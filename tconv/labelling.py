@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tconv import registry
@@ -16,7 +17,10 @@ from tconv.targets import Target
 
 
 def asked(request: Request, found: Found) -> Labelling | None:
-    """The labels of all images, where they are asked for, or where class folders speak for themselves."""
+    """The labels of all images, where they are asked for, or where class folders speak for themselves. Those that are
+    not wanted count: a row of theirs is no stray, and a class keeps its number.
+    """
+    found = replace(found, inputs=(*found.inputs, *found.unwanted))
     if isinstance(request.labels, Path):
         return from_file(request.labels, found, [Path(w) for w in request.inputs if Path(w).is_dir()])
     wanted = request.labels == "folders" or (request.labels == "auto" and are_class_folders(found))

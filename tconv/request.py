@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from tconv.patterns import Patterns
 from tconv.pipeline import Sugar
 from tconv.tensor import Range, ReadOptions, Step, WriteOptions
 
@@ -52,6 +53,11 @@ class Request:
     max_memory: int = 1 << 30
     force: bool = False
     resume: bool = False
+
+    @property
+    def wanted(self) -> Patterns:
+        """What files are called that are to be opened; everything where names are others than those of files."""
+        return Patterns() if self.select or self.strip_prefix else Patterns(self.only, self.skip)
 
 
 class Progress(Protocol):

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text"],
+    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text", "patterns"],
     ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
     ["account"],
@@ -28,6 +28,7 @@ LAYERS = [
     ["arrays"],
     ["plugins"],
     ["registry"],
+    ["folders"],
     ["formats", "steps"],
     ["label_file"],
     ["fuse"],

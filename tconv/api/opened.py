@@ -61,11 +61,11 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     """
     refuse_other_than_reading(options)
     asked = request(src, None, None, options)
-    found = find(asked.inputs)
+    found = find(asked.inputs, wanted=asked.wanted)
     streams, failures = read_all(found.inputs, asked, Silent())
     raise_all([*found.failures, *failures])
     chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
-    stream = prepare(asked, found.inputs, chosen, ())
+    stream = prepare(asked, [one for one in found.inputs if one.path in chosen], chosen, ())
     selection.refuse_doubles(stream)
     log_all((*found.notes, *stream.notes))
     return Tensors(replace(stream, notes=()), asked)

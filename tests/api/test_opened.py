@@ -45,6 +45,16 @@ def test_values_are_those_that_the_command_line_writes(photos: Tensors, tmp_path
         np.testing.assert_array_equal(photos.pipe(CHAIN)[name], array)
 
 
+def test_what_is_not_wanted_may_be_broken(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(2))
+    np.savez(tmp_path / "b.npz", x=np.arange(3))
+    (tmp_path / "c.npy").write_bytes(b"\x93NUMPY\1\0")
+    (tmp_path / "d.npz").write_bytes(b"PK\3\4 broken")
+    with pytest.raises(tconv.TconvError, match=r"c\.npy: .*\n.*d\.npz: "):
+        tconv.open(tmp_path)
+    assert tconv.open(tmp_path, skip=["c", "d*"]).names == ("a", "x")
+
+
 def test_piping_gives_another_one_and_leaves_this_one(photos: Tensors) -> None:
     twice = photos.pipe("resize(32x24)").pipe("scale").pipe(["permute(CHW)"])
     assert photos.spec("moon.jpg").shape == (240, 240, 3)
