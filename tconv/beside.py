@@ -67,6 +67,11 @@ def names_beside(stream: Stream) -> list[str]:
     return [_name(tensor, record) for tensor, record in found if record is not None]
 
 
+def record_name(tensor: Tensor) -> str:
+    """By what name a record stands beside, of a tensor that one became: ``mask`` of ``batch.mask``."""
+    return tensor.spec.name.rpartition(".")[2]
+
+
 def _beside(tensor: Tensor, record: Record) -> Tensor:
     source = tensor.source
     if isinstance(source, Parts):

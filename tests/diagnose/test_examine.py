@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import typer
@@ -24,7 +25,6 @@ from tconv.inputs import find
 from tconv.pipeline import steps_from_text
 from tconv.request import Silent
 from tconv.tensor import ReadOptions
-from tests.formats.image.made import png_of
 from tests.shared_data import shared
 
 
@@ -197,11 +197,12 @@ def test_transparency_of_palettes_and_deep_images_is_the_same(tmp_path: Path) ->
     made = Image.fromarray(pixels, "P")
     made.putpalette([3, 3, 3, 9, 200, 5])
     made.save(tmp_path / "p.png", transparency=1)
-    deep = np.zeros((9, 16, 2), np.uint16)
-    deep[:, 8:, 1], deep[:, 8:, 0] = 65535, 30000
-    (tmp_path / "d.png").write_bytes(png_of(deep))
+    deep = np.zeros((9, 16, 4), np.uint16)
+    deep[:, :8, :3], deep[:, :8, 3] = 30000, 65535
+    deep[:, 8:, 0] = 7
+    cv2.imwrite(str(tmp_path / "d.png"), deep)
     found = told(of(tmp_path))
-    assert found["grey-in-colour"] == {"p.png": ""}
+    assert found["grey-in-colour"] == {"d.png": "", "p.png": ""}
     assert "flat" not in found
 
 
