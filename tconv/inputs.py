@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import registry
-from tconv.errors import TconvError, raise_all
+from tconv.errors import TconvError, UsageError, raise_all
 from tconv.folders import listed
 from tconv.patterns import Patterns
 from tconv.registry import Format
@@ -85,8 +85,10 @@ def _named(words: Sequence[str], every: bool, apart: Path | None, wanted: Patter
     ignored: list[Path] = []
     missing: list[TconvError] = []
     for word in dict.fromkeys(words):
+        if not word:
+            raise UsageError("an input is an empty text", remedy="give a path; '.' is the current folder")
         path = Path(word)
-        if path.is_dir():
+        if os.path.isdir(word):  # noqa: PTH112  # which raises nothing for a name that no file can have
             found = _in_folder(path, every, apart, wanted)
             inputs += found.inputs
             failures += found.failures

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tconv import registry
-from tconv.errors import TconvError
+from tconv.errors import TconvError, UsageError
 from tconv.inputs import find, natural
 from tconv.patterns import Patterns
 from tests.formats.sharded import safetensors_folder, write_index
@@ -31,6 +31,17 @@ def npy(path: Path) -> Path:
 
 def names(words: list[str | Path]) -> list[str]:
     return [one.name for one in find([str(w) for w in words]).inputs]
+
+
+def test_an_empty_word_is_not_the_current_folder() -> None:
+    """``tconv "$UNSET"`` would convert all that is there."""
+    with pytest.raises(UsageError, match="an input is an empty text"):
+        find(["x.png", ""])
+
+
+def test_a_name_longer_than_any_is_no_file() -> None:
+    with pytest.raises(TconvError, match="there is no such file or folder"):
+        find(["a" * 5000])
 
 
 def test_numbers_sort_as_people_count() -> None:

@@ -16,6 +16,7 @@ PACKAGE = ROOT / "tconv"
 LAYERS = [
     ["errors"],
     ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text", "patterns"],
+    ["arguments"],
     ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
     ["account"],

@@ -13,6 +13,7 @@ from tconv.api.ahead import arrays
 from tconv.api.options import refuse_other_than_reading, request
 from tconv.api.passing import passed
 from tconv.api.pipelines import steps_of
+from tconv.arguments import WrongType, shown
 from tconv.arrays.audit import log_all
 from tconv.arrays.library import library
 from tconv.beside import record_name, with_tensors_beside
@@ -110,7 +111,7 @@ class Tensors:
         return len(self._by_name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return isinstance(name, str) and name in self._by_name
 
     def __getitem__(self, name: str) -> Array:
         """The values of the tensor of that name, read now. Raises ``NoSuchTensor``, a ``KeyError``."""
@@ -181,7 +182,7 @@ class Tensors:
         that is not installed.
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise UsageError(f"a batch has 1 tensor or more, not {size!r}")
+            raise UsageError(f"a batch has 1 tensor or more, not {shown(size)}")
         adapter = library(framework)
         stacked = list(self._stacks(size, drop_last))
         told = {record_name(t) for _, (_, *others) in stacked for t in others}
@@ -224,9 +225,12 @@ class Tensors:
         return {tensor.spec.name: tensor for tensor in with_tensors_beside(self._stream).tensors}
 
     def _tensor(self, name: str) -> Tensor:
-        if name not in self._by_name:
+        if isinstance(name, slice | list | tuple):
+            remedy = "names are a tuple: [tensors[name] for name in tensors.names[1:3]]"
+            raise WrongType(f"{shown(name)}: a tensor is asked for by its name", remedy=remedy)
+        if name not in self:
             hint = did_you_mean(str(name), self.names, f"there are {selection.first_few(self.names)}")
-            raise NoSuchTensor(f"there is no tensor {name!r}", remedy=hint)
+            raise NoSuchTensor(f"there is no tensor {shown(name)}", remedy=hint)
         return self._by_name[name]
 
     def __repr__(self) -> str:

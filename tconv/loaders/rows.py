@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tconv import registry
+from tconv.arguments import check, position, words
 from tconv.arrays.audit import rounded
 from tconv.arrays.dtype import dtype_named, native
 from tconv.dtypes import DType, dtype
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import TconvError, raise_all
 from tconv.formats.npz import StoredSource
 from tconv.formats.raw import RawSource
 from tconv.formats.stamp import Stamp
@@ -34,6 +35,7 @@ Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 FORMATS = ("npy", "npz", "safetensors")
 FLOAT32, INT64 = dtype("float32"), dtype("int64")
+LABELS = "labels"  # what tconv calls them; a file may have none
 ALIGNED = 64  # bytes, at which batches begin: TensorFlow shares such memory
 _REWRITE = "write it with tconv, as .npy, .npz or .safetensors"
 
@@ -142,7 +144,8 @@ class Rows:
         return np.stack([found for index in indices if (found := self.label(index)) is not None])
 
     def _find(self, index: int) -> tuple[Block, int]:
-        at = index + len(self) if index < 0 else index
+        number = position(index)
+        at = number + len(self) if number < 0 else number
         if not 0 <= at < len(self):
             raise IndexError(f"sample {index} of {len(self)}")  # which ends loops over a sequence
         n = bisect_right(self._starts, at) - 1
@@ -175,10 +178,8 @@ def _aligned(shape: tuple[int, ...], of: np.dtype[Any]) -> Array:
 
 def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -> Rows:
     """The samples in files; see ``loaders.torch.Dataset`` for what the parameters mean and what is refused."""
-    words = [src] if isinstance(src, str | os.PathLike) else list(src)
-    if not words:
-        raise UsageError("there is no input")
-    found = find([os.fspath(word) for word in words], every=True)
+    check({"images": images, "labels": labels}, dict.fromkeys(("images", "labels"), str | None))
+    found = find(words(src), every=True)
     raise_all(found.failures)
     blocks = [_block(one, images, labels) for one in found.inputs]
     files = {str(one.path): block for one, block in zip(found.inputs, blocks, strict=True)}
@@ -218,6 +219,9 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
         if stream.extra.kind != "data":
             raise TconvError("it holds weights, or tensors of unknown meaning", remedy=_REWRITE)
         named = {tensor.spec.name: tensor for tensor in stream.tensors}
+        if labels not in (None, LABELS) and labels not in named:
+            remedy = did_you_mean(labels, named, f"there are {first_few(named)}")
+            raise TconvError(f"there are no labels {labels!r}", remedy=remedy)
         label = named.pop(labels, None) if labels is not None else None
         chosen = _images(named, images, None if label is None else label.spec.shape)
         stacked = len(chosen) == 1 and _is_stack(chosen[0], label)
