@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from tconv.errors import NotTensor, TconvError
+from tconv.formats import order
 from tconv.patterns import matches
 from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import inside, refs, training_keys
@@ -31,6 +32,8 @@ def only_model(stream: Stream) -> Stream:
     if not isinstance(tree, Mapping):
         return replace(stream, extra=replace(stream.extra, tree=None))
     held = inside(tree)
+    if order.said_in(tree):  # which is said of each tensor too
+        del held[order.NAME]
     for key in MODEL_KEYS:
         if isinstance(tree.get(key), Mapping) and refs(tree[key]):
             kept = {ref: ref.removeprefix(f"{key}.") for ref in refs(tree[key])}

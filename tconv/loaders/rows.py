@@ -20,6 +20,7 @@ from tconv.arrays.dtype import dtype_named, native
 from tconv.dtypes import DType, dtype
 from tconv.errors import TconvError, raise_all
 from tconv.formats.npz import StoredSource
+from tconv.formats.order import word
 from tconv.formats.raw import RawSource
 from tconv.formats.stamp import Stamp
 from tconv.inputs import Input, find
@@ -55,7 +56,8 @@ class Place:
 class Block:
     """Samples that lie together: the rows of one array, or (``stacked`` is False) several arrays, one each.
 
-    ``classes``: the names behind labels that are numbers of classes, if the file has them.
+    ``classes``: the names behind labels that are numbers of classes, if the file has them. ``channels``: "BGR" or
+    "CMYK" if the file says so.
     """
 
     places: tuple[Place, ...]
@@ -63,6 +65,7 @@ class Block:
     stacked: bool
     labels: Array | None
     classes: tuple[str, ...] = ()
+    channels: str = ""
 
     @property
     def count(self) -> int:
@@ -189,6 +192,10 @@ def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -
     for path, block in files.items():
         if block.labels is not None and block.classes != blocks[0].classes:
             raise TconvError("its labels are numbers of other classes than those of the first file", file=path)
+    for path, block in files.items():
+        if block.channels != blocks[0].channels:
+            one, other = (b.channels or "RGB, as far as it says" for b in (block, blocks[0]))
+            raise TconvError(f"its channels are {one}, and those of the first file {other}", file=path)
     dtypes = {place.dtype: path for path, block in files.items() for place in block.places}
     return Rows(tuple(blocks), _wanted(dtypes, dtype))
 
@@ -229,7 +236,8 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
             raise TconvError("a single number is no row of images", tensor=chosen[0].spec.name)
         places = tuple(_place(tensor) for tensor in chosen)
         names, classes = tuple(t.spec.name for t in chosen), stream.extra.texts.get("classes", ())
-        block = Block(places, names, stacked, None if label is None else _labels(label), classes)
+        order = word(chosen[0].spec) or ""
+        block = Block(places, names, stacked, None if label is None else _labels(label), classes, order)
         if block.labels is not None and len(block.labels) != block.count:
             raise TconvError(f"{len(block.labels)} labels for {block.count} images", tensor=labels or "")
         return block

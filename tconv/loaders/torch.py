@@ -81,6 +81,11 @@ class Dataset(data.Dataset[Sample]):
         """The names of the classes, by number, if the files have them, as those made of class folders do."""
         return self._rows.blocks[0].classes
 
+    @property
+    def channels(self) -> str:
+        """``"BGR"`` or ``"CMYK"`` if the files say that their images are, else nothing: RGB or grey."""
+        return self._rows.blocks[0].channels
+
     def name(self, index: int) -> str:
         """What a sample is called: its name in its file, or file, array and row."""
         return self._rows.name(index)

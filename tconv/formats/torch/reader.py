@@ -7,6 +7,7 @@ from io import RawIOBase
 from pathlib import Path
 
 from tconv.errors import NotTensor, TconvError
+from tconv.formats import order
 from tconv.formats.raw import file_size, opened, take
 from tconv.formats.torch import legacy, zipped
 from tconv.formats.torch.objects import StoredTensor
@@ -31,6 +32,8 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         checkpoint = _load(path, file)
         flat = flatten(checkpoint.value, name, checkpoint.pickled)
     tensors, others = _tensors(path, flat, checkpoint)
+    said = order.said_in(flat.tree)
+    tensors = order.known(tensors, said) if said else tensors
     extra = Extra("data" if isinstance(flat.tree, Ref) else "weights", flat.tree)
     notes = tuple(f"{path}: {note}" for note in (*checkpoint.notes, *flat.notes))
     return Stream(tensors, extra, notes, others)
