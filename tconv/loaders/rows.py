@@ -17,6 +17,7 @@ from tconv import registry
 from tconv.arguments import check, position, words
 from tconv.arrays.audit import rounded
 from tconv.arrays.dtype import dtype_named, native
+from tconv.beside import recognized
 from tconv.dtypes import DType, dtype
 from tconv.errors import TconvError, raise_all
 from tconv.formats.npz import StoredSource
@@ -222,7 +223,7 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
     try:
         if one.format.name not in FORMATS:
             raise TconvError(f"{one.format.title} files are not mapped", remedy=_REWRITE)
-        stream = registry.reader(one.format)(one.path, one.name, ReadOptions())
+        stream = recognized(registry.reader(one.format)(one.path, one.name, ReadOptions()))
         if stream.extra.kind != "data":
             raise TconvError("it holds weights, or tensors of unknown meaning", remedy=_REWRITE)
         named = {tensor.spec.name: tensor for tensor in stream.tensors}
@@ -257,7 +258,8 @@ def _images(named: dict[str, Tensor], asked: str | None, labels: tuple[int, ...]
     found = list(named.values())
     if not found:
         raise TconvError("there are no images in it")
-    alike = all(t.spec.axes and "N" not in t.spec.axes for t in found) or (labels and labels[0] == len(found))
+    alone = not any(t.spec.attrs.get("label") for t in found)  # without masks and places in letterboxes
+    alike = all(t.spec.axes and "N" not in t.spec.axes for t in found) or (alone and labels and labels[0] == len(found))
     if len(found) > 1 and not alike:
         fields = ", ".join(f"{t.spec.name} {t.spec.shape}" for t in found[:5])
         raise TconvError(f"which of its fields are the images: {fields}?", remedy=f"say images={found[0].spec.name!r}")
