@@ -16,7 +16,8 @@ class Request:
     """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one.
 
     ``own_channels``: pictures that are written as pictures keep their own channels, whatever ``read`` says of them.
-    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none).
+    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none); or no
+    labels, but the list of paths.
     """
 
     inputs: tuple[str, ...]
@@ -47,7 +48,7 @@ class Request:
     min_sqnr: float | None = None
     report: Path | None = None
     verify: bool = False
-    labels: Path | Literal["auto", "folders", "none"] = "auto"
+    labels: Path | Literal["auto", "folders", "paths", "none"] = "auto"
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30

@@ -83,7 +83,8 @@ class Options(ReadingOptions, total=False):
     drop_last: bool
     """No smaller last batch."""
     labels: str | os.PathLike[str]
-    """A CSV or JSONL file of labels; ``"folders"`` or ``"none"``. By default class folders speak for themselves."""
+    """A CSV or JSONL file of labels; ``"folders"``, ``"paths"`` (the list of names only) or ``"none"``. By default
+    class folders speak for themselves."""
     quality: int | None
     """Of JPEG and WebP, 1 to 100."""
     tie: bool
@@ -154,7 +155,7 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
         said["input_layout"] = said["input_layout"].upper()
     if said.get("report") is not None:
         said["report"] = Path(path(said["report"], "report"))
-    if said.get("labels", "auto") not in ("auto", "folders", "none"):
+    if said.get("labels", "auto") not in ("auto", "folders", "paths", "none"):
         said["labels"] = Path(path(said["labels"], "labels"))
     asked = Request(
         inputs=words(src),
