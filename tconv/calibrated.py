@@ -90,7 +90,7 @@ def calibrate(request: Request, text: str, method: str, progress: Progress, samp
             raise UsageError(
                 "ranges are looked for before anything is quantized", remedy="leave it out", step=str(step)
             )
-    found = find(request.inputs)
+    found = find(request.inputs, wanted=request.wanted)
     inputs, streams, bad = readable(request, found, sampled(found.inputs, sample), progress)
     refuse_weights(inputs, streams)
     stream = prepare(request, inputs, streams, steps)

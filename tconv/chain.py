@@ -96,7 +96,7 @@ def _implies_stack(request: Request, found: Found, chosen: Sequence[Target]) -> 
     images = [i for i in found.inputs if i.format.group == "image"]
     batched = "N" in (request.sugar.layout or "").upper()
     single = len(chosen) == 1 and chosen[0].format.group != "image" and registry.writer(chosen[0].format).single
-    several = len(found.inputs) + len(found.failures) > 1 or any(i.root for i in images)
+    several = len(found.inputs) + len(found.unwanted) + len(found.failures) > 1 or any(i.root for i in images)
     return (bool(images) and batched) or (single and several and not request.split)
 
 

@@ -109,6 +109,7 @@ def _plan_target(
     kind = registry.writer(target.format)
     chosen = [(i, intake.select(request, streams[i.path], target)) for i in target.inputs]
     stream = intake.merge(intake.concerned(request, chosen))
+    stream = beside.pictures_alone(stream) if target.format.group == "image" else stream
     stream = intake.declared_by(request, stream)
     selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem

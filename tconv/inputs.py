@@ -11,11 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import registry
-from tconv.errors import TconvError, raise_all
+from tconv.errors import TconvError, UsageError, raise_all
+from tconv.folders import listed
+from tconv.patterns import Patterns
 from tconv.registry import Format
 
 # Weights in forms that tconv does not read: beside converted ones they would be those of another model.
 _FOREIGN_WEIGHTS = (".gguf", ".ggml", ".h5", ".keras", ".msgpack", ".onnx", ".ot", ".pb", ".tflite")
+EVERYTHING = Patterns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +39,57 @@ class Input:
 @dataclass(frozen=True)
 class Found:
     """``failures``: files that are of no use (empty, say), for the policy on bad files to judge. ``ignored``: files in
-    folders that are not taken, of which ``notes`` tell too.
+    folders that are not taken, of which ``notes`` tell too. ``unwanted``: what --only and --skip leave out, unopened.
     """
 
     inputs: tuple[Input, ...]
     failures: tuple[TconvError, ...] = ()
     notes: tuple[str, ...] = ()
     ignored: tuple[Path, ...] = ()
+    unwanted: tuple[Input, ...] = ()
 
 
-def find(words: Sequence[str], *, every: bool = False, apart: Path | None = None) -> Found:
+def find(
+    words: Sequence[str], *, every: bool = False, apart: Path | None = None, wanted: Patterns = EVERYTHING
+) -> Found:
     """Every file that ``words`` name; ``every`` takes files of all kinds from a folder, but never the file ``apart``.
 
-    Raises ``TconvError`` for a word that names nothing.
+    A file of a single tensor, whose name is that of the file, is not even opened if it is not ``wanted``; of others it
+    is no failure that they are of no use, if they are named to be skipped. Raises ``TconvError`` for a word that names
+    nothing, and if nothing is wanted of all that there is.
     """
+    found = _named(words, every, apart, wanted)
+    taken = tuple(one for one in found.inputs if _is_wanted(one, wanted))
+    left = tuple(one for one in found.inputs if not _is_wanted(one, wanted))
+    if left and not taken and not found.failures:
+        names = [one.name for one in left]
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        raise TconvError(f"no tensor is left by {wanted}", remedy=f"names here are {shown}")
+    return replace(found, inputs=taken, unwanted=left)
+
+
+def _is_wanted(one: Input, wanted: Patterns) -> bool:
+    """Of others only their tensors have names."""
+    return not _is_single(one.format) or wanted.wants(one.name)
+
+
+def _is_single(row: Format) -> bool:
+    """Whether such a file is one tensor, which is called like it."""
+    return row.group == "image" or row.name == "npy"
+
+
+def _named(words: Sequence[str], every: bool, apart: Path | None, wanted: Patterns) -> Found:
     inputs: list[Input] = []
     failures: list[TconvError] = []
     notes: list[str] = []
     ignored: list[Path] = []
     missing: list[TconvError] = []
     for word in dict.fromkeys(words):
+        if not word:
+            raise UsageError("an input is an empty text", remedy="give a path; '.' is the current folder")
         path = Path(word)
-        if path.is_dir():
-            found = _in_folder(path, every, apart)
+        if os.path.isdir(word):  # noqa: PTH112  # which raises nothing for a name that no file can have
+            found = _in_folder(path, every, apart, wanted)
             inputs += found.inputs
             failures += found.failures
             notes += found.notes
@@ -71,9 +102,9 @@ def find(words: Sequence[str], *, every: bool = False, apart: Path | None = None
             if match.is_dir():
                 continue
             try:
-                inputs.append(_file(match))
+                inputs.append(_file(match, None, wanted))
             except TconvError as problem:
-                failures.append(problem)
+                failures += [] if is_skipped(match, None, wanted) else [problem]
     raise_all(missing)
     once: dict[str, Input] = {}
     here = os.getcwd()  # noqa: PTH109  # it is joined to texts
@@ -114,7 +145,17 @@ def natural(path: Path) -> list[int | str]:
     return key
 
 
-def _file(path: Path, root: Path | None = None) -> Input:
+def is_skipped(path: Path, root: Path | None, wanted: Patterns) -> bool:
+    """Whether a file that is of no use, so that nobody knows what is in it, is named to be skipped."""
+    name = _inner(path, root) if root else path.name
+    return wanted.skips(name) or wanted.skips(Path(name).with_suffix("").as_posix())
+
+
+def _file(path: Path, root: Path | None, wanted: Patterns) -> Input:
+    """What is at ``path``; that it is what its suffix says is believed of what is not ``wanted``."""
+    promised = registry.by_suffix(path) if wanted else None
+    if promised and _is_single(promised) and not _is_wanted(believed := _input(path, promised, root), wanted):
+        return believed
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise TconvError("neither a file nor a folder", remedy="tconv reads files it can seek in", file=path)
@@ -123,6 +164,10 @@ def _file(path: Path, root: Path | None = None) -> Input:
         dangling = path.is_symlink() and not path.exists()
         reason = "a link to nothing" if dangling else f"cannot be read: {problem.strerror}"
         raise TconvError(reason, file=path) from problem
+    return _input(path, row, root)
+
+
+def _input(path: Path, row: Format, root: Path | None) -> Input:
     name = _inner(path, root) if root else path.name
     return Input(path, row, name if row.group == "image" else Path(name).with_suffix("").as_posix(), root)
 
@@ -134,46 +179,57 @@ def _inner(path: Path, root: Path) -> str:
     return path.name if inner == path.name else inner  # which is there already
 
 
-def _in_folder(root: Path, every: bool, apart: Path | None) -> Found:
+def _in_folder(root: Path, every: bool, apart: Path | None, wanted: Patterns) -> Found:
+    """What a folder stands for, and what else is in it."""
+    there = listed(root)
+    paths, hidden = sorted(there.paths, key=natural), sorted(there.hidden, key=natural)
+    if apart is not None and apart.exists():
+        paths = [path for path in paths if path.name != apart.name or not path.samefile(apart)]
+    found = _meant_in(root, paths, there.failures, every, wanted)
+    if not (found.inputs or found.failures):
+        raise TconvError(
+            f"the folder holds no file that tconv reads{' but hidden ones' if hidden else ''}",
+            remedy=f"rename {hidden[0].relative_to(root)}" if hidden else "`tconv formats` lists them",
+            file=root,
+        )
+    ignored = (*found.ignored, *hidden)
+    return replace(found, ignored=ignored, notes=_ignored(root, ignored))
+
+
+def _meant_in(root: Path, paths: Sequence[Path], failures: list[TconvError], every: bool, wanted: Patterns) -> Found:
     """A folder stands for the sharded checkpoint in it; else for its images if it has any, else for its arrays, else
     for its checkpoints. With ``every`` it stands for all of them.
     """
     by_group: dict[str, list[Input]] = {}
-    failures: list[TconvError] = []
     others: list[Path] = []
-    paths = _walk(root, failures)
-    if apart is not None and apart.exists():
-        paths = [path for path in paths if path.name != apart.name or not path.samefile(apart)]
     indexes = [path for path in paths if _is_index(path) and path.parent == root]
     if indexes:
-        return _sharded(root, indexes, paths, failures)
+        return _sharded(root, indexes, paths, failures, wanted)
     for path in paths:
         if registry.by_suffix(path) is None:
             others.append(path)
             continue
         try:
-            found = _file(path, root)
+            found = _file(path, root, wanted)
             by_group.setdefault(found.format.group, []).append(found)
         except TconvError as problem:
-            failures.append(problem)
+            failures += [] if is_skipped(path, root, wanted) else [problem]
     model = _model(root, by_group)
     if model is not None and not every:
         carried = tuple(path for path in others if path.is_file() and not _holds_weights(path))
         left = [path for path in others if path not in carried]
-        return Found((replace(model, carried=carried),), tuple(failures), _ignored(root, left), tuple(left))
+        return Found((replace(model, carried=carried),), tuple(failures), ignored=tuple(left))
     if weights := by_group.get("weights"):
         shards = set[Path]().union(*(_shards(m.path) for m in weights if _is_index(m.path)))
         by_group["weights"] = [m for m in weights if m.path not in shards]
     group = next((g for g in ("image", "array", "weights") if g in by_group), None)
-    if group is None and not failures:
-        raise TconvError("the folder holds no file that tconv reads", remedy="`tconv formats` lists them", file=root)
     if every:
         readable = sorted((m for members in by_group.values() for m in members), key=lambda m: natural(m.path))
-        return Found(tuple(readable), tuple(failures), _ignored(root, others), tuple(others))
+        return Found(tuple(readable), tuple(failures), ignored=tuple(others))
     for name, members in by_group.items():
         if name != group:
             others += [m.path for m in members]
-    return Found(tuple(by_group.get(group or "", ())), tuple(failures), _ignored(root, others), tuple(others))
+    return Found(tuple(by_group.get(group or "", ())), tuple(failures), ignored=tuple(others))
 
 
 def _model(root: Path, by_group: Mapping[str, Sequence[Input]]) -> Input | None:
@@ -190,7 +246,9 @@ def _is_index(path: Path) -> bool:
     return path.name.lower().endswith(registry.FORMATS["index"].suffixes)
 
 
-def _sharded(root: Path, indexes: Sequence[Path], paths: Sequence[Path], failures: Sequence[TconvError]) -> Found:
+def _sharded(
+    root: Path, indexes: Sequence[Path], paths: Sequence[Path], failures: Sequence[TconvError], wanted: Patterns
+) -> Found:
     """The index alone, its shards being part of it. What is in the folder besides is carried, other weights are not."""
     if len(indexes) > 1:
         names = " and ".join(path.name for path in indexes)
@@ -199,14 +257,14 @@ def _sharded(root: Path, indexes: Sequence[Path], paths: Sequence[Path], failure
         )
     (index,) = indexes
     try:
-        found = _file(index, root)
+        found = _file(index, root, wanted)
     except TconvError as problem:
         return Found((), (*failures, problem))
     shards = _shards(index)
     besides = [path for path in paths if path != index and path not in shards]
     left = [path for path in besides if not path.is_file() or _holds_weights(path)]
     carried = tuple(path for path in besides if path not in left)
-    return Found((replace(found, carried=carried),), tuple(failures), _ignored(root, left))
+    return Found((replace(found, carried=carried),), tuple(failures), ignored=tuple(left))
 
 
 def _shards(index: Path) -> set[Path]:
@@ -222,38 +280,9 @@ def _holds_weights(path: Path) -> bool:
     return (row is not None and row.group == "weights") or path.suffix.lower() in _FOREIGN_WEIGHTS
 
 
-def _walk(root: Path, failures: list[TconvError]) -> list[Path]:
-    """Files below ``root`` in natural order, through links to folders too; hidden files and folders are left alone.
-
-    A folder that cannot be listed, or that a link leads back to, is a failure.
-    """
-
-    def unreadable(problem: OSError) -> None:
-        failures.append(TconvError(f"the folder cannot be read: {problem.strerror}", file=problem.filename))
-
-    paths: list[Path] = []
-    above: dict[str, frozenset[str]] = {str(root): frozenset((os.path.realpath(root),))}
-    for folder, folders, files in os.walk(root, onerror=unreadable, followlinks=True):
-        came_through = above.pop(folder)
-        kept = []
-        for name in folders:
-            inner = os.path.join(folder, name)  # noqa: PTH118  # the keys are what os.walk says
-            if name.startswith("."):
-                continue
-            real = os.path.realpath(inner)
-            if real in came_through:
-                failures.append(TconvError("the link leads back to a folder that it is in", file=inner))
-                continue
-            above[inner] = came_through | {real}
-            kept.append(name)
-        folders[:] = kept
-        paths += [Path(folder, f) for f in files if not f.startswith(".")]
-    return sorted(paths, key=natural)
-
-
 def _ignored(root: Path, others: Sequence[Path]) -> tuple[str, ...]:
     if not others:
         return ()
-    names = [p.relative_to(root).as_posix() for p in others[:5]]
+    names = [p.relative_to(root).as_posix() + "/" * p.is_dir() for p in others[:5]]
     more = f" and {len(others) - 5} more" if len(others) > 5 else ""
     return (f"{root}: ignored {', '.join(names)}{more}",)

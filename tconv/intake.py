@@ -8,13 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tconv import registry, selection
+from tconv import beside, registry, selection
 from tconv.errors import TconvError, raise_all
 from tconv.formats.flat import left_out
-from tconv.inputs import Input
+from tconv.inputs import Input, is_skipped
 from tconv.ops import Promise
 from tconv.quant import noted
 from tconv.request import Progress, Request
+from tconv.steps.touch import labels
 from tconv.targets import Target
 from tconv.tensor import Extra, Ref, Stream, Tensor
 from tconv.training import refs
@@ -23,19 +24,23 @@ from tconv.training import refs
 def read_all(
     inputs: Sequence[Input], request: Request, progress: Progress
 ) -> tuple[dict[Path, Stream], list[TconvError]]:
-    """The headers of every input, and what is wrong with those that cannot be read."""
+    """The headers of every input, and what is wrong with those that cannot be read and are not named to be skipped."""
     streams: dict[Path, Stream] = {}
     failures: list[TconvError] = []
     progress.begin("reading headers", len(inputs), "files")
     for one in inputs:
         try:
-            streams[one.path] = registry.reader(one.format)(one.path, one.name, request.read)
-        except TconvError as problem:
-            failures.append(problem.at(file=one.path))
-        except OSError as problem:
-            failures.append(TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path))
+            streams[one.path] = beside.recognized(registry.reader(one.format)(one.path, one.name, request.read))
+        except (TconvError, OSError) as problem:
+            failures += [] if is_skipped(one.path, one.root, request.wanted) else [_unreadable(one, problem)]
         progress.advance(1)
     return streams, failures
+
+
+def _unreadable(one: Input, problem: TconvError | OSError) -> TconvError:
+    if isinstance(problem, TconvError):
+        return problem.at(file=one.path)
+    return TconvError(f"cannot be read: {problem.strerror or problem}", file=one.path)
 
 
 def names_of(request: Request, chosen: Sequence[Target], streams: dict[Path, Stream]) -> list[str]:
@@ -128,9 +133,10 @@ def _declare(stream: Stream, request: Request) -> Stream:
     if request.range is None and request.input_layout is None:
         return stream
     made, problems = list[Tensor](), list[TconvError]()
+    told = labels(stream)
     for tensor in stream.tensors:
         try:
-            made.append(_declared(tensor, request))
+            made.append(tensor if tensor.spec.name in told else _declared(tensor, request))
         except TconvError as problem:
             problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, by_itself=True))
     raise_all(problems)
@@ -139,8 +145,6 @@ def _declare(stream: Stream, request: Request) -> Stream:
 
 def _declared(tensor: Tensor, request: Request) -> Tensor:
     spec, layout = tensor.spec, (request.input_layout or "").upper()
-    if spec.attrs.get("label"):
-        return tensor
     if layout and len(layout) != len(spec.shape):
         raise TconvError(f"--input-layout {layout} names {len(layout)} axes, but the shape is {spec.shape}")
     tensor = replace(tensor, spec=replace(spec, axes=layout or spec.axes))

@@ -17,7 +17,7 @@ from tconv.parts import Parts
 from tconv.placed.carry import BATCH
 from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
-from tconv.resume import AnotherRun, Done, Ledger, is_begun
+from tconv.resume import AnotherRun, Done, Ledger, complete, is_begun
 from tconv.runner import Runner
 from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
@@ -73,7 +73,7 @@ def _attempt(
         refuse_bad([*planned.skipped, *undecodable(tensors, workers, request.max_memory, progress)])
     for text in (*planned.notes, *_idle_devices(planned)) if not bad else ():
         note(text)
-    raise_all(planned.in_the_way)
+    raise_all(complete(planned) or planned.in_the_way)
     tell(planned)
     report = Path(os.path.realpath(request.report)) if request.report else None
     roots = {f.target.root for f in planned.files} | ({report.parent} if report else set())

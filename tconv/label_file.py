@@ -77,6 +77,7 @@ def _from_json(text: str) -> LabelFile:
         if not line.strip():
             continue
         fields = strict_json.parse(line.encode(), f"line {number}")
+        _refuse_doubles(list(fields), number)
         path_key = _column(list(fields), PATHS, number)
         label_key = _label_column([key for key in fields if key != path_key], number)
         path, value = fields[path_key], fields[label_key]
@@ -98,6 +99,15 @@ def _checked(value: Any, line: int, deep: int = 0) -> Any:
     raise TconvError(
         f"line {line}: {shown[:60]} is no label", remedy="a label is a number, a text, or a list of numbers"
     )
+
+
+def _refuse_doubles(names: Sequence[str], line: int) -> None:
+    """Refuse two columns of one name, as nobody knows which is meant: capitals tell no columns apart."""
+    folded = [name.strip().lower() for name in names]
+    twice = [name for n, name in enumerate(folded) if name and name in folded[:n]]
+    if twice:
+        called = ", ".join(repr(name) for name, key in zip(names, folded, strict=True) if key == twice[0])
+        raise TconvError(f"line {line}: several columns have one name: {called[:200]}", remedy="rename all but one")
 
 
 def _column(names: Sequence[str], known: Sequence[str], line: int) -> str:
@@ -124,6 +134,7 @@ def _from_csv(text: str, knows: Callable[[str], bool]) -> LabelFile:
     first_line, first = table[0]
     headed = any(cell.strip().lower() in PATHS for cell in first) and not any(map(knows, first))
     if headed:
+        _refuse_doubles(first, first_line)
         path_name = _column(first, PATHS, first_line)
         label_name = _label_column([name for name in first if name != path_name], first_line)
         path_at, label_at = first.index(path_name), first.index(label_name)

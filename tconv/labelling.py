@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tconv import registry
 from tconv.errors import UsageError
 from tconv.inputs import Found, Input
 from tconv.label_matching import from_file
-from tconv.labels import Labelling, are_class_folders, from_folders, in_order
+from tconv.labels import Labelling, are_class_folders, from_folders, in_order, paths_only
 from tconv.request import Request
 from tconv.selection import first_few
 from tconv.targets import Target
 
 
 def asked(request: Request, found: Found) -> Labelling | None:
-    """The labels of all images, where they are asked for, or where class folders speak for themselves."""
+    """The labels of all images, where they are asked for, or where class folders speak for themselves. Those that are
+    not wanted count: a row of theirs is no stray, and a class keeps its number.
+    """
+    found = replace(found, inputs=(*found.inputs, *found.unwanted))
     if isinstance(request.labels, Path):
         return from_file(request.labels, found, [Path(w) for w in request.inputs if Path(w).is_dir()])
+    if request.labels == "paths":
+        return paths_only(found)
     wanted = request.labels == "folders" or (request.labels == "auto" and are_class_folders(found))
     return from_folders(found) if wanted else None
 
 
 def arranged(request: Request, labelling: Labelling | None, inputs: Sequence[Input]) -> Sequence[Input]:
     """Images of class folders in the order that goes with their labels; all others as they are."""
-    return inputs if labelling is None or isinstance(request.labels, Path) else in_order(inputs)
+    as_they_are = labelling is None or isinstance(request.labels, Path) or request.labels == "paths"
+    return inputs if as_they_are else in_order(inputs)
 
 
 def fitting(
@@ -40,7 +47,8 @@ def fitting(
         unasked = request.labels == "auto" and labelling.classes is not None
         told = f"{labelling.origin}: its folders are labels: {first_few(labelling.classes or ())}"
         return labelling, (*((f"{told}; --no-labels leaves them out",) if unasked else ()), *labelling.notes)
-    why = "labels go into one file with their images" if apart else "this format holds a single array, and no labels"
+    what = "paths" if labelling.bare else "labels"
+    why = f"{what} go into one file with their images" if apart else f"this format holds a single array, and no {what}"
     if request.labels != "auto":
         raise UsageError(why, remedy="write -o FILE.npz, .safetensors or .pt, with --stack for one array")
     if apart:

@@ -31,7 +31,7 @@ class Labelling:
     ``origin``: the folder or the file that says so. ``values``: for each file that has one a label of ``dtype`` and
     ``shape`` (() for a number), nested lists where that has axes. ``classes``: the names behind the numbers, None where
     these speak for themselves. ``names``: for every input what it is called in the list of paths. ``stray``: what is
-    wrong with labels that belong to no image.
+    wrong with labels that belong to no image. ``bare``: there are no labels, but the list of paths.
     """
 
     origin: Path
@@ -42,6 +42,7 @@ class Labelling:
     classes: tuple[str, ...] | None = None
     notes: tuple[str, ...] = ()
     stray: TconvError | None = None
+    bare: bool = False
 
     def beside(self, stream: Stream) -> Stream:
         """The stream with ``labels`` behind its tensors, one for each or for each row of a stack, ``paths`` in the same
@@ -54,6 +55,8 @@ class Labelling:
         given = [t for t in stream.tensors if MADE not in t.spec.attrs]
         parts = [part for t in given for part in (t.source.parts if isinstance(t.source, Parts) else (t,))]
         rows = [part.source.path for part in parts]
+        if self.bare:
+            return _with_texts(stream, {PATHS: tuple(self.names[path] for path in rows)})
         raise_all(
             [
                 TconvError(f"has no label in {self.origin}", remedy=_UNLABELLED, file=path).at(by_itself=True)
@@ -68,16 +71,18 @@ class Labelling:
         texts = {PATHS: tuple(self.names[path] for path in rows)}
         if self.classes is not None:
             texts = {CLASSES: self.classes, **texts}
-        _refuse_taken({t.spec.name for t in stream.tensors} | {*stream.extra.texts, *stream.extra.metadata}, texts)
-        return replace(
-            stream,
-            tensors=(*stream.tensors, labels),
-            extra=replace(stream.extra, texts={**stream.extra.texts, **texts}),
-        )
+        return _with_texts(stream, texts, labels)
 
 
-def _refuse_taken(names: set[str], texts: Mapping[str, Any]) -> None:
-    taken = [name for name in (NAME, *texts) if name in names]
+def _with_texts(stream: Stream, texts: Mapping[str, tuple[str, ...]], *labels: Tensor) -> Stream:
+    names = {t.spec.name for t in stream.tensors} | {*stream.extra.texts, *stream.extra.metadata}
+    _refuse_taken(names, [*(one.spec.name for one in labels), *texts])
+    extra = replace(stream.extra, texts={**stream.extra.texts, **texts})
+    return replace(stream, tensors=(*stream.tensors, *labels), extra=extra)
+
+
+def _refuse_taken(names: set[str], wanted: Iterable[str]) -> None:
+    taken = [name for name in wanted if name in names]
     if taken:
         raise TconvError(
             f"there is a {taken[0]!r} already, and what belongs to the labels is called so too",
@@ -119,6 +124,12 @@ def from_folders(found: Found) -> Labelling:
     empty = sorted(e.name for e in os.scandir(root) if e.is_dir() and e.name not in tops and not e.name.startswith("."))
     notes = (f"{root}: no class, as no image is in it: {first_few(empty)}",) if empty else ()
     return Labelling(root, values, names(found), _INT64, (), classes, notes)
+
+
+def paths_only(found: Found) -> Labelling:
+    """No labels, but what every image was called."""
+    origin = next((one.root or one.path for one in found.inputs), Path())
+    return Labelling(origin, {}, names(found), _INT64, bare=True)
 
 
 def _classes_of_bad(bad: Iterable[Path], root: Path) -> Iterable[str]:

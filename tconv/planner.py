@@ -145,7 +145,8 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     asked = chain.asked(request)
     heard = chain.devices_heard(request, asked)
     pictures.refuse_unheld(request, form, asked)
-    found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
+    apart = request.labels if isinstance(request.labels, Path) else None
+    found = find(request.inputs, apart=apart, wanted=request.wanted)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
     streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
@@ -208,7 +209,7 @@ def _drafted(
     old = superseded((f.target for f in files), [f.path for f in outputs], [p for f in files for p in f.sources()])
     existing += [one.refusal() for one in old if not one.replaced]
     if request.report:
-        read = [i.path for i in found.inputs] + [Path(e.file) for e in found.failures]
+        read = [i.path for i in (*found.inputs, *found.unwanted)] + [Path(e.file) for e in found.failures]
         read += [request.labels] if isinstance(request.labels, Path) else []
         existing += clearance.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *heard, *(n for f in files for n in (*f.stream.notes, *told(f)))]
@@ -216,7 +217,7 @@ def _drafted(
     kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
     ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
     if request.skip or kept or any(step.name == "match" for step in ruled):
-        names = names_of(request, chosen, streams)
+        names = names_of(request, chosen, streams) + [one.name for one in found.unwanted]
         chain.refuse_idle_rules(ruled, names)
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)

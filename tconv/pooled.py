@@ -90,7 +90,7 @@ def pool(request: Request, progress: Progress, *, sample: Sample | None = None, 
     ``TconvError``, also for bad files unless the request says to skip them.
     """
     steps = up_to_normalize(request.steps or steps_from_text(request.sugar.chain()))
-    found = find(request.inputs)
+    found = find(request.inputs, wanted=request.wanted)
     inputs, streams, bad = readable(request, found, sampled(found.inputs, sample), progress)
     refuse_weights(inputs, streams)
     stream = prepare(request, inputs, streams, steps)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+from tconv.patterns import Patterns
 from tconv.pipeline import Sugar
 from tconv.tensor import Range, ReadOptions, Step, WriteOptions
 
@@ -15,7 +16,8 @@ class Request:
     """Everything that was asked. ``steps`` is an explicit chain, ``sugar`` the options that stand for one.
 
     ``own_channels``: pictures that are written as pictures keep their own channels, whatever ``read`` says of them.
-    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none).
+    ``labels``: a file of them, or from class folders: if there are any (auto), in any case, or never (none); or no
+    labels, but the list of paths.
     """
 
     inputs: tuple[str, ...]
@@ -46,7 +48,7 @@ class Request:
     min_sqnr: float | None = None
     report: Path | None = None
     verify: bool = False
-    labels: Path | Literal["auto", "folders", "none"] = "auto"
+    labels: Path | Literal["auto", "folders", "paths", "none"] = "auto"
     on_bad: Literal["error", "skip"] = "error"
     workers: int | None = None
     max_memory: int = 1 << 30
@@ -55,6 +57,11 @@ class Request:
     save_device: bool = False
     force: bool = False
     resume: bool = False
+
+    @property
+    def wanted(self) -> Patterns:
+        """What files are called that are to be opened; everything where names are others than those of files."""
+        return Patterns() if self.select or self.strip_prefix else Patterns(self.only, self.skip)
 
 
 class Progress(Protocol):

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from tconv import __version__
 from tconv.errors import TconvError
 from tconv.hashing import sha256, sha256_of
+from tconv.staging import left_for
 from tconv.tensor import Writer
 
 if TYPE_CHECKING:
@@ -52,6 +53,26 @@ class AnotherRun(TconvError):  # noqa: N818  # it says what was found, and is no
 def is_begun(folder: Path) -> bool:
     """Whether there is anything to resume in that staging folder."""
     return (folder / STATE).exists()
+
+
+def complete(planned: Plan) -> list[TconvError]:
+    """That there is nothing to resume, for each folder in which all is there that was to be made, and nothing that an
+    interrupted run has left.
+    """
+    if not planned.request.resume or planned.request.force:
+        return []
+    by_root: dict[Path, list[Path]] = {}
+    for file in planned.files:
+        by_root.setdefault(file.target.root, []).append(file.path)
+    done = [root for root, paths in by_root.items() if all(p.is_file() for p in paths) and not left_for(root)]
+    return [
+        TconvError(
+            f"is complete: its {len(by_root[root])} shards are there, and no interrupted run is left to resume",
+            remedy="nothing needs doing; --force makes it anew",
+            file=root,
+        )
+        for root in done
+    ]
 
 
 class Done(Writer):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from fnmatch import translate
 from typing import Any
 
 from tconv.errors import NotTensor, TconvError
+from tconv.formats import order
+from tconv.patterns import matches
 from tconv.tensor import Ref, Stream, Tensor
 from tconv.training import inside, refs, training_keys
 from tconv.trees import attributes, renamed, with_items
@@ -32,6 +32,8 @@ def only_model(stream: Stream) -> Stream:
     if not isinstance(tree, Mapping):
         return replace(stream, extra=replace(stream.extra, tree=None))
     held = inside(tree)
+    if order.said_in(tree):  # which is said of each tensor too
+        del held[order.NAME]
     for key in MODEL_KEYS:
         if isinstance(tree.get(key), Mapping) and refs(tree[key]):
             kept = {ref: ref.removeprefix(f"{key}.") for ref in refs(tree[key])}
@@ -100,20 +102,18 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
     """
     if not only and not skip:
         return stream
-    tensors = [
-        t for t in stream.tensors if (not only or _matches(t.spec.name, only)) and not _matches(t.spec.name, skip)
-    ]
+    tensors = [t for t in stream.tensors if (not only or matches(t.spec.name, only)) and not matches(t.spec.name, skip)]
     if not tensors:
         given = " and ".join(option for option, patterns in (("--only", only), ("--skip", skip)) if patterns)
         raise NothingLeft(
             f"no tensor is left by {given}", remedy=f"names here are {first_few(t.spec.name for t in stream.tensors)}"
         )
     kept = {t.spec.name for t in tensors}
-    others = tuple(o for o in stream.others if (not only or _matches(o.tensor, only)) and not _matches(o.tensor, skip))
+    others = tuple(o for o in stream.others if (not only or matches(o.tensor, only)) and not matches(o.tensor, skip))
     texts = {
         name: text
         for name, text in stream.extra.texts.items()
-        if (not only or _matches(name, only)) and not _matches(name, skip)
+        if (not only or matches(name, only)) and not matches(name, skip)
     }
     # An alias whose base was dropped stands on its own from now on.
     tensors = [t if t.spec.alias_of in kept else replace(t, spec=replace(t.spec, alias_of=None)) for t in tensors]
@@ -123,14 +123,14 @@ def matching(stream: Stream, only: Sequence[str], skip: Sequence[str]) -> Stream
 def unmatched(names: Iterable[str], skip: Sequence[str]) -> list[str]:
     """A note for each pattern of ``skip`` that none of all ``names`` matches."""
     names = list(names)
-    left = [p for p in skip if not any(_matches(name, [p]) for name in names)]
+    left = [p for p in skip if not any(matches(name, [p]) for name in names)]
     return [f"--skip {p!r} matches no name; names here are {first_few(names)}" for p in left]
 
 
 def refuse_unmatched(option: str, names: Sequence[str], patterns: Sequence[str]) -> None:
     """Refuse a pattern that matches none of all ``names``: what it should have protected would be converted."""
     for pattern in patterns:
-        if not any(_matches(name, [pattern]) for name in names):
+        if not any(matches(name, [pattern]) for name in names):
             near = [name for name in names if pattern.strip("*") in name]
             hint = (
                 f"a pattern is for the whole name: '*{pattern.strip('*')}*'"
@@ -145,10 +145,6 @@ def first_few(names: Iterable[str], most: int = 5) -> str:
     names = list(names)
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(re.match(translate(p), name) for p in patterns)
 
 
 def strip_prefixes(stream: Stream, prefixes: Sequence[str]) -> Stream:

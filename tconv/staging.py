@@ -147,7 +147,7 @@ class _Kept(_Folder):
         self._resume = resume
 
     def _make(self) -> None:
-        left = self._left()
+        left = left_for(self._root)
         self.path = left[0] if left and self._resume else self._anchor / _kept_name(self._root, self._anchor)
         self.path.mkdir(mode=0o700, exist_ok=True)
         if fcntl is not None:
@@ -164,12 +164,13 @@ class _Kept(_Folder):
                 shutil.rmtree(inner) if inner.is_dir() and not inner.is_symlink() else inner.unlink()
             _remove_abandoned(folder for folder in left if folder != self.path)
 
-    def _left(self) -> list[Path]:
-        """What earlier runs may have left for ``root``, the nearest to it first, where files can be renamed from."""
-        above = (folder for folder in (self._root, *self._root.parents) if folder.is_dir())
-        named = [folder / _kept_name(self._root, folder) for folder in above]
-        device = self._anchor.stat().st_dev
-        return [path for path in named if path.is_dir() and not path.is_symlink() and path.stat().st_dev == device]
+
+def left_for(root: Path) -> list[Path]:
+    """What earlier runs may have left for ``root``, the nearest to it first, where files can be renamed from."""
+    above = (folder for folder in (root, *root.parents) if folder.is_dir())
+    named = [folder / _kept_name(root, folder) for folder in above]
+    device = _existing(root).stat().st_dev
+    return [path for path in named if path.is_dir() and not path.is_symlink() and path.stat().st_dev == device]
 
 
 def _kept_name(root: Path, folder: Path) -> str:

@@ -83,6 +83,8 @@ def check_words(output: str | None, format_name: str | None, split: bool, pack: 
         if pack:
             raise UsageError("--shard-size writes a folder", remedy="say where with -o DIR/")
         return row
+    if not output:
+        raise UsageError("the output is an empty text", remedy="give a path; -o ./ is the current folder")
     if is_folder(output):
         return row or _named_like(Path(output).name)
     if (split or pack) and registry.by_suffix(Path(output), output=True):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from tconv.beside import ATTR, names_beside, record_of, with_tensors_beside
+from tconv.beside import ATTR, names_beside, pictures_alone, recognized, record_of, with_tensors_beside
 from tconv.evaluate import evaluate
 from tconv.pipeline import steps_from_text
 from tconv.tensor import Stream
@@ -47,3 +48,52 @@ def test_without_records_nothing_is_added() -> None:
     made = through("scale | stack", (2, 4, 3), (2, 4, 3))
     assert names_beside(made) == []
     assert with_tensors_beside(made) == made
+
+
+def read_again(**shapes: tuple[str, tuple[int, ...]]) -> Stream:
+    """The tensors of a file, by name: dtype and shape."""
+    return recognized(stream(*(tensor(np.zeros(shape, kind), name) for name, (kind, shape) in shapes.items())))
+
+
+def told(made: Stream) -> list[str]:
+    return [t.spec.name for t in made.tensors if t.spec.attrs.get("label")]
+
+
+@pytest.mark.parametrize(
+    ("base", "record", "fits"),
+    [
+        ((2, 8, 9, 3), ("mask", "bool", (2, 8, 9)), True),
+        ((2, 3, 8, 9), ("mask", "bool", (2, 8, 9)), True),
+        ((8, 9, 3), ("mask", "bool", (8, 9)), True),
+        ((8, 9), ("mask", "bool", (8, 9)), True),
+        ((2, 8, 9, 3), ("mask", "uint8", (2, 8, 9)), False),
+        ((2, 8, 9, 3), ("mask", "bool", (2, 8, 8)), False),
+        ((2, 8, 9, 3), ("mask", "bool", (9,)), False),
+        ((2, 8, 9, 3), ("letterbox", "float32", (2, 5)), True),
+        ((8, 9, 3), ("letterbox", "float32", (5,)), True),
+        ((2, 8, 9, 3), ("letterbox", "float32", (3, 5)), False),
+        ((2, 8, 9, 3), ("letterbox", "float32", (2, 4)), False),
+        ((2, 8, 9, 3), ("letterbox", "int64", (2, 5)), False),
+        ((2, 8, 9, 3), ("bias", "float32", (2, 5)), False),
+    ],
+)
+def test_read_again_they_are_known_by_name_and_shape(
+    base: tuple[int, ...], record: tuple[str, str, tuple[int, ...]], fits: bool
+) -> None:
+    kind, dtype, shape = record
+    made = read_again(**{"a.b": ("float32", base), f"a.b.{kind}": (dtype, shape)})
+    assert told(made) == ([f"a.b.{kind}"] if fits else [])
+    assert told(read_again(**{"other": ("float32", base), f"a.b.{kind}": (dtype, shape)})) == []
+
+
+def test_what_tells_of_pictures_is_left_out_beside_them_and_kept_alone() -> None:
+    made = read_again(x=("uint8", (2, 8, 9, 3)), **{"x.mask": ("bool", (2, 8, 9))})
+    alone = pictures_alone(made)
+    assert [t.spec.name for t in alone.tensors] == ["x"]
+    assert [note.partition(": ")[2] for note in alone.notes] == [
+        "x.mask: left out, as it tells of pictures and is none"
+    ]
+    masks = made.with_tensors(made.tensors[1:])
+    assert pictures_alone(masks) is masks
+    pictures = made.with_tensors(made.tensors[:1])
+    assert pictures_alone(pictures) is pictures

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tconv.errors import TconvError
+from tconv import registry
+from tconv.errors import TconvError, UsageError
 from tconv.inputs import find, natural
+from tconv.patterns import Patterns
 from tests.formats.sharded import safetensors_folder, write_index
 
 
@@ -29,6 +31,17 @@ def npy(path: Path) -> Path:
 
 def names(words: list[str | Path]) -> list[str]:
     return [one.name for one in find([str(w) for w in words]).inputs]
+
+
+def test_an_empty_word_is_not_the_current_folder() -> None:
+    """``tconv "$UNSET"`` would convert all that is there."""
+    with pytest.raises(UsageError, match="an input is an empty text"):
+        find(["x.png", ""])
+
+
+def test_a_name_longer_than_any_is_no_file() -> None:
+    with pytest.raises(TconvError, match="there is no such file or folder"):
+        find(["a" * 5000])
 
 
 def test_numbers_sort_as_people_count() -> None:
@@ -51,6 +64,68 @@ def test_other_files_of_an_image_folder_are_named_as_ignored(tmp_path: Path) -> 
     found = find([str(tmp_path)])
     assert [one.name for one in found.inputs] == ["a.png"]
     assert found.notes == (f"{tmp_path}: ignored notes.txt, b.npy",)
+
+
+def test_hidden_images_are_named_as_ignored(tmp_path: Path) -> None:
+    for name in ("a.png", ".x.png", "sub/.y.png", ".hidden/z.png"):
+        png(tmp_path / name)
+    (tmp_path / ".DS_Store").write_bytes(b"x")
+    found = find([str(tmp_path)])
+    assert [one.name for one in found.inputs] == ["a.png"]
+    assert found.ignored == (tmp_path / ".hidden", tmp_path / ".x.png", tmp_path / "sub" / ".y.png")
+    assert found.notes == (f"{tmp_path}: ignored .hidden/, .x.png, sub/.y.png",)
+
+
+def test_a_folder_of_hidden_files_only_says_so(tmp_path: Path) -> None:
+    png(tmp_path / ".x.png")
+    with pytest.raises(TconvError, match=r"holds no file that tconv reads but hidden ones; rename \.x\.png"):
+        find([str(tmp_path)])
+
+
+def test_hidden_files_are_not_carried_along_with_a_model(tmp_path: Path) -> None:
+    safetensors_folder(tmp_path / "m")
+    png(tmp_path / "m" / ".x.png")
+    found = find([str(tmp_path / "m")])
+    assert tmp_path / "m" / ".x.png" not in found.inputs[0].carried
+    assert tmp_path / "m" / ".x.png" in found.ignored
+
+
+def test_what_is_not_wanted_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.png", "sub/b.png"):
+        png(tmp_path / name)
+    (tmp_path / "sub" / "empty.png").write_bytes(b"")
+    (tmp_path / "page.jpg").write_text("<!DOCTYPE html>")
+    (tmp_path / "gone.png").symlink_to(tmp_path / "nowhere")
+    detect, opened = registry.detect, list[str]()
+
+    def counting(path: Path) -> registry.Format:
+        opened.append(path.name)
+        return detect(path)
+
+    monkeypatch.setattr(registry, "detect", counting)
+    found = find([str(tmp_path)], wanted=Patterns(("*.png",), ("sub/empty*", "gone.png")))
+    assert [one.name for one in found.inputs] == ["a.png", "sub/b.png"]
+    assert {one.name for one in found.unwanted} == {"gone.png", "page.jpg", "sub/empty.png"}
+    assert found.failures == ()
+    assert sorted(opened) == ["a.png", "b.png"]
+
+
+def test_of_files_of_several_tensors_those_named_to_be_skipped_may_be_broken(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.zeros(2))
+    (tmp_path / "bad.npz").write_bytes(b"")
+    (tmp_path / "unknown").write_bytes(b"")
+    words = [str(tmp_path / name) for name in ("a.npz", "bad.npz", "unknown")]
+    assert [Path(f.file).name for f in find(words).failures] == ["bad.npz", "unknown"]
+    assert [Path(f.file).name for f in find(words, wanted=Patterns(("x",))).failures] == ["bad.npz", "unknown"]
+    found = find(words, wanted=Patterns((), ("bad*", "unknown")))
+    assert ([one.name for one in found.inputs], found.failures) == (["a"], ())
+
+
+def test_nothing_wanted_is_refused_with_the_names_that_there_are(tmp_path: Path) -> None:
+    for n in range(7):
+        png(tmp_path / f"{n}.png")
+    with pytest.raises(TconvError, match=r"^no tensor is left by --only; names here are 0\.png, .*4\.png and 2 more$"):
+        find([str(tmp_path)], wanted=Patterns(("x*",)))
 
 
 def test_a_folder_without_images_stands_for_its_arrays_by_their_stems(tmp_path: Path) -> None:

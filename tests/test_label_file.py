@@ -47,6 +47,10 @@ def test_a_path_may_hold_what_is_no_delimiter(tmp_path: Path) -> None:
     assert rows(tmp_path, '"d, e.png",x\na.png,y\n') == [("d, e.png", "x"), ("a.png", "y")]
 
 
+def test_columns_without_a_name_are_not_those_of_one(tmp_path: Path) -> None:
+    assert rows(tmp_path, ",path,label,\n0,a.png,3,\n1,b.png,-1,\n") == [("a.png", 3), ("b.png", -1)]
+
+
 def test_columns_that_are_not_used_are_told(tmp_path: Path) -> None:
     file = tmp_path / "labels.csv"
     file.write_text("filename,width,class\na.png,10,cat\n")
@@ -100,6 +104,13 @@ def test_json_lines_say_what_their_values_are(tmp_path: Path, name: str) -> None
         (b"a.png,1\nb.png,n/a\n", r"some labels are numbers \(1\) and others are text \(n/a\); JSON Lines say"),
         (b"a.png,1,2\nb.png,3,4\n", "line 1: 3 columns, and no header that says which is the path"),
         (b"path,x,y2\na.png,3,4\n", "line 1: no column is called label: its columns are x, y2"),
+        (b"path,label,label\na.png,1,2\n", "several columns have one name: 'label', 'label'; rename all but one"),
+        (b"path,label,Label \na.png,1,2\n", "line 1: several columns have one name: 'label', 'Label '"),
+        (b"path;path;label\na.png;b.png;2\n", "line 1: several columns have one name: 'path', 'path'"),
+        (b"path,path\na.png,2\n", "line 1: several columns have one name: 'path', 'path'"),
+        (b"\npath,note,label,note\na.png,x,2,y\n", "line 2: several columns have one name: 'note', 'note'"),
+        (b'{"path": "a.png", "Path": "b.png", "label": 1}', "line 1: several columns have one name: 'path', 'Path'"),
+        (b'{"path": "a.png", "label": 1, "LABEL": 2}', "line 1: several columns have one name: 'label', 'LABEL'"),
         (b"path,label\n" + b"a.png,1\n" * 30 + b"b.png,1,2\n", "line 32: 3 columns, and 2 in the first line"),
         (b"a.png," + b"9" * 30, "the label 9+… does not fit int64"),
         (b'a.png,1\n"b.png,2\n', "broken CSV|no delimiter"),

@@ -15,7 +15,8 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text"],
+    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text", "patterns"],
+    ["arguments"],
     ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
     ["account"],
@@ -28,7 +29,7 @@ LAYERS = [
     ["arrays"],
     ["plugins"],
     ["registry"],
-    ["devices"],
+    ["devices", "folders"],
     ["formats", "speeds", "steps"],
     ["label_file"],
     ["fuse"],

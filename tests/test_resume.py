@@ -206,6 +206,19 @@ def test_killed_while_the_shards_are_put_in_place(tconv: Tconv, interrupted: Ran
     assert not FOLDER.exists()
 
 
+def test_a_run_that_is_complete_says_so(tconv: Tconv, interrupted: Ran) -> None:
+    assert interrupted.code == 1
+    assert tconv("m", "--half", "-o", "out/", "--resume").code == 0
+    ran = tconv("m", "--half", "-o", "out/", "--resume")
+    assert (ran.code, ran.out) == (1, "")
+    said = "is complete: its 3 shards are there, and no interrupted run is left to resume; nothing needs doing"
+    assert ran.err == f"tconv: {Path.cwd()}/out: {said}; --force makes it anew\n"
+    Path("out", NAMES[1]).unlink()
+    assert "exists already" in tconv("m", "--half", "-o", "out/", "--resume").err
+    assert tconv("m", "--half", "-o", "out/", "--resume", "--force").code == 0
+    check_result(Path("out"))
+
+
 def test_there_need_be_nothing_to_resume(tconv: Tconv, interrupted: Ran) -> None:
     ran = tconv("m", "--half", "-o", "elsewhere/", "--resume")
     assert ran.code == 0

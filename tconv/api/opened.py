@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -13,9 +13,10 @@ from tconv.api.ahead import arrays
 from tconv.api.options import refuse_other_than_reading, request
 from tconv.api.passing import passed
 from tconv.api.pipelines import steps_of
+from tconv.arguments import WrongType, shown
 from tconv.arrays.audit import log_all
 from tconv.arrays.library import library
-from tconv.beside import with_tensors_beside
+from tconv.beside import record_name, with_tensors_beside
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.fold import prepare
 from tconv.inputs import find
@@ -61,11 +62,11 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     """
     refuse_other_than_reading(options)
     asked = request(src, None, None, options)
-    found = find(asked.inputs)
+    found = find(asked.inputs, wanted=asked.wanted)
     streams, failures = read_all(found.inputs, asked, Silent())
     raise_all([*found.failures, *failures])
     chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
-    stream = prepare(asked, found.inputs, chosen, ())
+    stream = prepare(asked, [one for one in found.inputs if one.path in chosen], chosen, ())
     selection.refuse_doubles(stream)
     log_all((*found.notes, *stream.notes))
     return Tensors(replace(stream, notes=()), asked)
@@ -110,7 +111,7 @@ class Tensors:
         return len(self._by_name)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._by_name
+        return isinstance(name, str) and name in self._by_name
 
     def __getitem__(self, name: str) -> Array:
         """The values of the tensor of that name, read now. Raises ``NoSuchTensor``, a ``KeyError``."""
@@ -154,11 +155,25 @@ class Tensors:
     def batches(
         self, size: int, framework: str = ..., device: str | None = ..., *, drop_last: bool = ...
     ) -> Iterator[tuple[tuple[str, ...], Any]]: ...
+    @overload
     def batches(
-        self, size: int, framework: str = "numpy", device: str | None = None, *, drop_last: bool = False
-    ) -> Iterator[tuple[tuple[str, ...], Any]]:
+        self, size: int, framework: str = ..., device: str | None = ..., *, drop_last: bool = ..., beside: Literal[True]
+    ) -> Iterator[tuple[tuple[str, ...], Any, dict[str, Any]]]: ...
+    def batches(
+        self,
+        size: int,
+        framework: str = "numpy",
+        device: str | None = None,
+        *,
+        drop_last: bool = False,
+        beside: bool = False,
+    ) -> Iterator[tuple[Any, ...]]:
         """(names, batch) pairs: ``size`` tensors at a time, stacked along a new axis in front; the last batch may be
         smaller, or is left out by ``drop_last``.
+
+        ``beside=True`` gives (names, batch, beside) with what steps tell of the pictures: ``beside["mask"]`` of
+        ``pad``, bool (N, H, W); ``beside["letterbox"]`` of ``letterbox``, float32 (N, 5). Without it a note in the log
+        tells that this is left out.
 
         ``framework``: ``"numpy"``, ``"torch"``, ``"tensorflow"`` or ``"jax"``; its tensors are in the memory that was
         written to, so that nothing is copied but for ``device`` (``"cuda"`` …).
@@ -167,29 +182,39 @@ class Tensors:
         that is not installed.
         """
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise UsageError(f"a batch has 1 tensor or more, not {size!r}")
+            raise UsageError(f"a batch has 1 tensor or more, not {shown(size)}")
         adapter = library(framework)
         stacked = list(self._stacks(size, drop_last))
-        return (
-            (names, adapter.make(values, device, None))
-            for (names, _), (_, values) in zip(stacked, self._arrays([t for _, t in stacked]), strict=True)
-        )
+        told = {record_name(t) for _, (_, *others) in stacked for t in others}
+        if told and not beside:
+            log_all([f"batches: left out: {', '.join(sorted(told))} of the pictures; beside=True gives that too"])
+        return self._batches(stacked, lambda values: adapter.make(values, device, None), beside)
 
-    def _stacks(self, size: int, drop_last: bool) -> Iterator[tuple[tuple[str, ...], Tensor]]:
+    def _batches(
+        self, stacked: Sequence[tuple[tuple[str, ...], Sequence[Tensor]]], make: Callable[[Array], Any], beside: bool
+    ) -> Iterator[tuple[Any, ...]]:
+        made = self._arrays([t for _, tensors in stacked for t in (tensors if beside else tensors[:1])])
+        for names, (_, *others) in stacked:
+            values = make(next(made)[1])
+            yield (names, values, {record_name(t): make(next(made)[1]) for t in others}) if beside else (names, values)
+
+    def _stacks(self, size: int, drop_last: bool) -> Iterator[tuple[tuple[str, ...], Sequence[Tensor]]]:
+        """The names of each batch, its stack, and what is told of that."""
         self._refuse_unequal()
         coming = iter(self._stream.tensors)
         while parts := tuple(islice(coming, size)):
             if drop_last and len(parts) < size:
                 return
-            (stack,) = Stack("batch").apply(replace(self._stream, tensors=parts)).tensors
-            yield tuple(part.spec.name for part in parts), stack
+            stack = Stack("batch").apply(replace(self._stream, tensors=parts))
+            yield tuple(part.spec.name for part in parts), with_tensors_beside(stack).tensors
 
     def _refuse_unequal(self) -> None:
         try:
             Stack("batch").apply(self._stream)
         except TconvError as problem:
             problem.step = "batches"
-            problem.remedy = 'pipe("resize(224x224)") makes sizes equal; without batches each comes as it is'
+            ways = 'pipe("resize(224x224)") or pipe("pad") makes sizes equal, pipe("scale") dtypes'
+            problem.remedy = f"{ways}; without batches each comes as it is"
             raise
 
     def _arrays(self, tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Array]]:
@@ -200,9 +225,12 @@ class Tensors:
         return {tensor.spec.name: tensor for tensor in with_tensors_beside(self._stream).tensors}
 
     def _tensor(self, name: str) -> Tensor:
-        if name not in self._by_name:
+        if isinstance(name, slice | list | tuple):
+            remedy = "names are a tuple: [tensors[name] for name in tensors.names[1:3]]"
+            raise WrongType(f"{shown(name)}: a tensor is asked for by its name", remedy=remedy)
+        if name not in self:
             hint = did_you_mean(str(name), self.names, f"there are {selection.first_few(self.names)}")
-            raise NoSuchTensor(f"there is no tensor {name!r}", remedy=hint)
+            raise NoSuchTensor(f"there is no tensor {shown(name)}", remedy=hint)
         return self._by_name[name]
 
     def __repr__(self) -> str:

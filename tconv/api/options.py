@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
 from tconv.api.pipelines import settings_of, steps_of
+from tconv.arguments import check, path, shown, words
 from tconv.errors import UsageError
 from tconv.pipeline import Sugar
 from tconv.request import Request
@@ -82,7 +83,8 @@ class Options(ReadingOptions, total=False):
     drop_last: bool
     """No smaller last batch."""
     labels: str | os.PathLike[str]
-    """A CSV or JSONL file of labels; ``"folders"`` or ``"none"``. By default class folders speak for themselves."""
+    """A CSV or JSONL file of labels; ``"folders"``, ``"paths"`` (the list of names only) or ``"none"``. By default
+    class folders speak for themselves."""
     quality: int | None
     """Of JPEG and WebP, 1 to 100."""
     tie: bool
@@ -130,13 +132,15 @@ _AS_STEPS = {  # what the command line has as an option
     "half": "cast(float16)",
     "bf16": "cast(bfloat16)",
 }
+BEST = 100  # of qualities
 _COUNTS = ("workers", "max_memory", "shard_size", "max_pixels", "batch_size", "device_batch", "quality")
 
 
 def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, options: Mapping[str, Any]) -> Request:
     """All that was asked, checked as far as no file is needed for it. Raises ``UsageError``."""
     said = dict(options)
-    _refuse_unknown(said, typing.get_type_hints(Options))
+    hints = typing.get_type_hints(Options)
+    _refuse_unknown(said, hints)
     reading = {f.name: said.pop(f.name) for f in dataclasses.fields(ReadOptions) if f.name in said}
     writing = {f.name: said.pop(f.name) for f in dataclasses.fields(WriteOptions) if f.name in said}
     _refuse_other_words(reading, ReadOptions)
@@ -144,21 +148,24 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
     for name in _COUNTS:
         value = {**said, **reading, **writing}.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise UsageError(f"{name} takes a whole number from 1 on, not {value!r}")
+            raise UsageError(f"{name} takes a whole number from 1 on, not {shown(value)}")
+    if (writing.get("quality") or 1) > BEST:
+        raise UsageError(f"quality takes 1 to {BEST}, not {writing['quality']}")
+    if said.get("range") is not None:
+        said["range"] = interval(said["range"])
+    check(options, hints)
     for name in _SEVERAL:
         if name in said:
             said[name] = (said[name],) if isinstance(said[name], str) else tuple(said[name])
-    if said.get("range") is not None:
-        said["range"] = _interval(said["range"])
     if said.get("input_layout") is not None:
         said["input_layout"] = said["input_layout"].upper()
     if said.get("report") is not None:
-        said["report"] = Path(said["report"])
-    if said.get("labels", "auto") not in ("auto", "folders", "none"):
-        said["labels"] = Path(said["labels"])
+        said["report"] = Path(path(said["report"], "report"))
+    if said.get("labels", "auto") not in ("auto", "folders", "paths", "none"):
+        said["labels"] = Path(path(said["labels"], "labels"))
     asked = Request(
-        inputs=_words(src),
-        output=None if dst is None else os.fspath(dst),
+        inputs=words(src),
+        output=None if dst is None else path(dst, "dst"),
         steps=steps_of(steps),
         sugar=Sugar(stack=said.pop("stack", False)),
         read=ReadOptions(**reading),
@@ -170,13 +177,6 @@ def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, optio
     if {"channels", "alpha"} & settings.keys():
         asked = dataclasses.replace(asked, own_channels=False)
     return applied(asked, settings, options.keys())
-
-
-def _words(src: Source) -> tuple[str, ...]:
-    words = [src] if isinstance(src, str | os.PathLike) else list(src)
-    if not words:
-        raise UsageError("there is no input")
-    return tuple(os.fspath(word) for word in words)
 
 
 def refuse_other_than_reading(options: Mapping[str, Any]) -> None:
@@ -199,15 +199,18 @@ def _refuse_other_words(said: Mapping[str, Any], cls: type) -> None:
     hints = typing.get_type_hints(cls)
     for name, value in said.items():
         if typing.get_origin(hints.get(name)) is Literal and value not in typing.get_args(hints[name]):
-            words = typing.get_args(hints[name])
-            raise UsageError(f"{name} takes {listed(words)}, not {value!r}", remedy=did_you_mean(str(value), words))
+            known = typing.get_args(hints[name])
+            raise UsageError(
+                f"{name} takes {listed(known)}, not {shown(value)}", remedy=did_you_mean(str(value), known)
+            )
 
 
-def _interval(given: Any) -> tuple[float, float]:
+def interval(given: Any) -> tuple[float, float]:
+    """Two numbers as a range. Raises ``UsageError``."""
     try:
         low, high = given
         if math.isfinite(low) and math.isfinite(high) and low < high:
             return low, high
     except (TypeError, ValueError):
         pass
-    raise UsageError(f"range is {given!r}", remedy="give (low, high), both finite, low less than high")
+    raise UsageError(f"range is {shown(given)}", remedy="give (low, high), both finite, low less than high")

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
+from tconv.arguments import WrongType, check, shown
+from tconv.arguments import path as path_text
 from tconv.errors import TconvError, UsageError
 from tconv.pipeline import steps_from_text
 from tconv.tensor import Step
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
+_SAID = {"axes": str | None, "fields": str | None, "weights": bool}
 ALONE = "array"  # what an array without a name is called in messages
 
 
@@ -51,7 +54,10 @@ class Pipeline:
         """
         from tconv.recipes import recipe
 
-        found = recipe(os.fspath(path), {name: _value(name, value) for name, value in (variables or {}).items()})
+        if not isinstance(variables, Mapping | None):
+            raise WrongType(f"variables are {shown(variables)}", remedy='give a dict: {"size": 224}')
+        given = {str(name): _value(str(name), value) for name, value in (variables or {}).items()}
+        found = recipe(path_text(path, "a pipeline"), given)
         made = cls(found.steps)
         object.__setattr__(made, "settings", dict(found.settings))
         return made
@@ -116,8 +122,10 @@ class Pipeline:
         Raises ``TconvError`` for what does not fit: shapes, ranges, values. What was lost is told to the log ``tconv``.
         """
         from tconv.api import in_memory
+        from tconv.api.options import interval
 
-        said = in_memory.Said(axes, range, fields, weights)
+        check({"axes": axes, "fields": fields, "weights": weights}, _SAID)
+        said = in_memory.Said(axes, None if range is None else interval(range), fields, weights)
         if isinstance(x, Mapping):
             return in_memory.through(self.steps, x, said)
         made = in_memory.through(self.steps, {ALONE: x}, said)
@@ -171,6 +179,6 @@ def steps_of(steps: Steps) -> tuple[Step, ...]:
         return _from_text(steps)
     if isinstance(steps, os.PathLike):
         return Pipeline.from_yaml(steps).steps
-    if isinstance(steps, Sequence):
+    if isinstance(steps, Sequence) and not isinstance(steps, bytes | bytearray):
         return tuple(step for item in steps for step in steps_of(item))
-    raise UsageError(f"{steps!r} are no steps", remedy="write them as text: 'scale | cast(float16)'")
+    raise WrongType(f"{shown(steps)} are no steps", remedy="write them as text: 'scale | cast(float16)'")

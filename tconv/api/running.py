@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tconv import job, planner
 from tconv.api.options import request
+from tconv.arguments import WrongType, shown
 from tconv.arrays.audit import log_all
 from tconv.request import Progress, Silent
 
@@ -63,6 +64,8 @@ def convert(
     PosixPath('batch.npy')
     """
     asked = request(src, dst, steps, options)
+    if progress is not None and not all(callable(getattr(progress, name, None)) for name in ("begin", "advance")):
+        raise WrongType(f"progress is {shown(progress)}", remedy="give an object with methods begin and advance")
     notes: list[str] = []
 
     try:

@@ -25,6 +25,8 @@ def dtype_named(given: Any) -> DType:
         )
     if type(given).__module__.partition(".")[0] in ("torch", "tensorflow"):
         return dtype(getattr(given, "name", None) or str(given))
+    if given is None:  # to NumPy it is float64
+        raise UsageError("None is no dtype", remedy="write its name, as in 'float16'")
     import numpy as np
 
     try:

@@ -6,6 +6,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from tconv.arguments import shown
 from tconv.errors import TconvError, UsageError
 from tconv.suggest import did_you_mean
 
@@ -98,7 +99,7 @@ _TESTS = {"torch": _is_torch, "tensorflow": _is_tensorflow, "jax": _is_jax}
 def library(name: str) -> Library:
     """The module for the library of that name, which is imported now. Raises ``UsageError`` if there is none."""
     if name not in LIBRARIES:
-        raise UsageError(f"there is no framework {name!r}", remedy=did_you_mean(name, LIBRARIES, _CHOOSE))
+        raise UsageError(f"there is no framework {shown(name)}", remedy=did_you_mean(str(name), LIBRARIES, _CHOOSE))
     try:
         return cast(Library, importlib.import_module(f"tconv.arrays.of_{name}"))
     except ModuleNotFoundError as problem:

@@ -77,12 +77,14 @@ def check_sugar(sugar: Sugar, input_layout: str) -> None:
             raise UsageError(problem.reason, remedy=remedy, step=typed) from None
 
 
-def labelling(asked: str | None, never: bool) -> Path | Literal["auto", "folders", "none"]:
+def labelling(asked: str | None, never: bool) -> Path | Literal["auto", "folders", "paths", "none"]:
     if asked is not None and never:
         raise UsageError("--labels and --no-labels exclude each other")
-    if asked is not None and asked != "folders":
+    if asked in ("folders", "paths"):
+        return asked  # type: ignore[return-value]  # it is one of these two
+    if asked is not None:
         return Path(asked)
-    return "none" if never else "auto" if asked is None else "folders"
+    return "none" if never else "auto"
 
 
 def explicit(

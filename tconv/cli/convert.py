@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from tconv.cli import options as o
+from tconv.cli import skipped
 from tconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -183,8 +184,7 @@ def _run(request: Request, terminal: Console) -> int:
     with progress(terminal) as shown:
         result = run(request, shown, terminal.later, lambda planned: _tell(planned, terminal))
     terminal.flush()
-    for problem in result.skipped:
-        terminal.each(f"skipped: {problem}")
+    skipped.tell(result.skipped, terminal)
     sys.stdout.write("".join(f"{path}\n" for path in result.shown))
     return SKIPPED if result.skipped else 0
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from tconv.cli import skipped
 from tconv.cli.convert import SKIPPED, convert
 from tconv.errors import printable, raise_all
 
@@ -57,8 +58,7 @@ def show(request: Request, terminal: Console, form: str) -> int:
 
     planned = plan(request, Silent(), {})
     terminal.notes((*planned.notes, *idle_options(planned)))
-    for problem in planned.skipped:
-        terminal.note(f"skipped: {problem}")
+    skipped.tell(planned.skipped, terminal)
     sys.stdout.write("".join(f"{line}\n" for line in _in_form(planned, form)))
     if form in ("plan", "json"):
         raise_all(planned.in_the_way)  # what a run would say first

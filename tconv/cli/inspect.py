@@ -63,9 +63,10 @@ def inspect(
     \b
     --json prints one object:
       files: a list of {path, format, kind, tensors}; kind: weights or data
-        tensors: a list of {name, dtype, shape, axes, range, device, bytes,
-          requires_grad, shares, values}
+        tensors: a list of {name, dtype, shape, axes, channels, range, device,
+          bytes, requires_grad, shares, values}
           axes, range: null where unknown
+          channels: BGR or CMYK, null if they are neither
           shares: null, or {how: same or part, of: the name of another tensor}
           values: null without --values, else {of: values or magnitudes, count,
             nan, inf, zeros, min, max, mean, quantiles: {1%, 50%, 99%}, spread:

@@ -13,6 +13,7 @@ from tconv.cli.console import human
 from tconv.cli.plan import shape
 from tconv.cli.reading import Opened, counted, number, short
 from tconv.cli.table import table
+from tconv.formats import order
 from tconv.formats.raw import c_strides
 from tconv.formats.torch.sharing import View, share
 from tconv.inputs import natural
@@ -128,7 +129,7 @@ def _columns(shared: bool, read_values: bool) -> list[_Column]:
     found += [
         _Column("dtype", lambda row: str(row.spec.dtype)),
         _Column("shape", lambda row: shape(row.spec.shape)),
-        _Column("axes", lambda row: row.spec.axes or "", silent=""),
+        _Column("axes", lambda row: " ".join(filter(None, (row.spec.axes, order.word(row.spec)))), silent=""),
         _Column("device", lambda row: row.spec.device, silent="cpu"),
         _Column("bytes", lambda row: f"{row.spec.nbytes:,}", right=True),
         _Column("shard", lambda row: row.spec.attrs.get("shard", ""), silent=""),
@@ -237,6 +238,7 @@ def _tensor(row: Row) -> dict[str, Any]:
         "dtype": spec.dtype.name,
         "shape": list(spec.shape),
         "axes": spec.axes,
+        "channels": order.word(spec),
         "range": [number(bound) for bound in spec.range] if spec.range else None,
         "device": spec.device,
         "bytes": spec.nbytes,

@@ -226,10 +226,11 @@ Labels = Annotated[
     str | None,
     option(
         IMAGES,
-        "A CSV or JSONL file, a path and a label a row; folders: their names, as by default where all lie in some.",
+        "A CSV or JSONL file, a path and a label a row; folders: their names, as by default where all lie in some; "
+        "paths: no labels, but the list of names.",
         "--labels",
-        metavar="FILE|folders",
-        autocompletion=complete.words("folders"),
+        metavar="FILE|folders|paths",
+        autocompletion=complete.words("folders", "paths"),
     ),
 ]
 NoLabels = Annotated[bool, flag(IMAGES, "No labels from class folders.", "--no-labels")]

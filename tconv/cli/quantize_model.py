@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tconv.cli import options as o
-from tconv.cli import reading, values
+from tconv.cli import reading, skipped, values
 from tconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -195,8 +195,7 @@ def quantize_model(
     with console.Console(quiet=quiet, verbose=False) as terminal:
         with console.progress(terminal) as shown:
             found = run(wanted, shown, terminal.note)
-        for problem in found.drawn.skipped:
-            terminal.note(f"skipped: {problem}")
+        skipped.tell(found.drawn.skipped, terminal)
         for line in _lines(found):
             terminal.note(line)
         if as_json:

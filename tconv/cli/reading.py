@@ -51,18 +51,20 @@ def read(
     be read, and with what is no tensor. Raises ``TconvError`` for a word that names nothing, and if no tensor of any
     file is left.
     """
-    from tconv.inputs import find
+    from tconv.inputs import find, is_skipped
+    from tconv.patterns import Patterns
 
-    found = find(words, every=True)
+    wanted = Patterns(tuple(only), tuple(skip))
+    found = find(words, every=True, wanted=wanted)
     opened: list[Opened] = []
     problems = list(found.failures)
     for one in found.inputs:
         try:
             opened.append(Opened(one, _stream(one)))
         except TconvError as problem:
-            problems.append(problem.at(file=one.path))
+            problems += [] if is_skipped(one.path, one.root, wanted) else [problem.at(file=one.path)]
     terminal.notes(found.notes)
-    kept = matching(opened, only, skip, terminal)
+    kept = matching(opened, only, skip, terminal, [one.name for one in found.unwanted])
     return kept, problems + [other for one in kept for other in one.stream.others]
 
 
@@ -76,8 +78,15 @@ def _stream(one: Input) -> Stream:
         raise TconvError(f"cannot be read: {problem.strerror or problem}") from problem
 
 
-def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str], terminal: Console) -> list[Opened]:
-    """The files with those of their tensors whose names match, without the files that have none.
+def matching(
+    opened: Sequence[Opened],
+    only: Sequence[str],
+    skip: Sequence[str],
+    terminal: Console,
+    unopened: Sequence[str] = (),
+) -> list[Opened]:
+    """The files with those of their tensors whose names match, without the files that have none. ``unopened``: names of
+    others, which patterns may be for.
 
     Raises ``TconvError`` if there is none in any of them.
     """
@@ -85,7 +94,7 @@ def matching(opened: Sequence[Opened], only: Sequence[str], skip: Sequence[str],
     from tconv.tensor import Extra, Stream
 
     every = tuple(t for one in opened for t in one.stream.tensors)
-    for text in selection.unmatched((t.spec.name for t in every), skip):
+    for text in selection.unmatched([*(t.spec.name for t in every), *unopened], skip):
         terminal.note(text)
     kept = []
     for one in opened:

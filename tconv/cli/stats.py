@@ -10,7 +10,7 @@ import typer
 
 from tconv import values as said
 from tconv.cli import options as o
-from tconv.cli import reading, values
+from tconv.cli import reading, skipped, values
 from tconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -173,8 +173,7 @@ def stats(
             else:
                 found = look_for_ranges(request, quantize or "int8", calibrate, shown, chosen)
         terminal.notes(found.notes)
-        for problem in found.skipped:
-            terminal.note(f"skipped: {problem}")
+        skipped.tell(found.skipped, terminal)
         if target is not None:
             if isinstance(found, Statistics):
                 save(found, target, force)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tconv.errors import TconvError
+from tconv.formats.image.channels import blend
 from tconv.formats.image.header import COLOURS
 from tconv.hashing import sha256
 from tconv.measure.elements import plain
@@ -29,8 +30,8 @@ _STRIDE = 97  # of pixels, a first look at one of so many settles most questions
 
 @dataclass(frozen=True)
 class Pixels:
-    """``lowest`` and ``highest`` are of the colours, without alpha, None if a value is NaN; ``grey``: three colours
-    that are the same everywhere; ``opaque``: alpha is there and lets nothing through.
+    """``lowest`` and ``highest`` are of the colours, where there is alpha of those over white, None if a value is NaN;
+    ``grey``: three colours that are the same everywhere; ``opaque``: alpha is there and lets nothing through.
     """
 
     digest: bytes
@@ -66,15 +67,26 @@ def _look(subjects: Sequence[Subject], progress: Progress) -> None:
 
 
 def inspect(x: Array, header: Header) -> Pixels:
-    """What there is in an image (height, width, channels) in the file's own channels."""
+    """What there is in an image (height, width, channels) in the file's own channels.
+
+    Colours that are stored where it is transparent are nobody's: what is judged is what a conversion makes of it.
+    """
     colours = COLOURS[header.colour]
-    shown = x[..., :colours]
-    digest = hashlib.sha256(np.ascontiguousarray(x).data).digest()
+    seen = _visible(x) if header.alpha else x
+    blended = header.alpha and header.white is not None
+    shown = blend(x, header.white, over_white=True) if blended else seen[..., :colours]
+    digest = hashlib.sha256(np.ascontiguousarray(seen).data).digest()
     values = plain(shown.reshape(-1), header.dtype) if header.dtype.is_float else shown
     low, high = float(values.min()), float(values.max())
     if math.isnan(low):
         return Pixels(digest, None, None, False, False)
     return Pixels(digest, low, high, _grey(shown), _opaque(x[..., colours:], header))
+
+
+def _visible(x: Array) -> Array:
+    """The same with nothing where alpha, the last channel, is nothing."""
+    hidden = x[..., -1:] == 0
+    return np.where(hidden, x.dtype.type(0), x) if hidden.any() else x
 
 
 def _grey(x: Array) -> bool:

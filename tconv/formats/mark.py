@@ -4,9 +4,9 @@ It is one string of JSON under the key ``tconv``::
 
     {"kind": "data", "axes": "HWC", "range": [0, 255], "channels": "BGR"}
 
-``axes``, ``range`` and ``channels`` (there unless it is RGB) hold for all tensors, or are maps from the tensors' names
-where they differ. ``labels`` are the names of tensors that are labels, of which neither is said; ``texts`` are the keys
-of the metadata that hold a list of texts, in JSON.
+``axes``, ``range`` and ``channels`` (there where they are BGR or CMYK) hold for all tensors, or are maps from the
+tensors' names where they differ. ``labels`` are the names of tensors that are labels, of which neither is said;
+``texts`` are the keys of the metadata that hold a list of texts, in JSON.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from tconv.tensor import NO_ATTRS, Extra, Range, Spec
+from tconv.formats import order
+from tconv.tensor import Extra, Range, Spec
 
 KEY = "tconv"
 FRAMEWORK = "format"  # where the safetensors library notes for which framework weights were written
@@ -34,15 +35,17 @@ class Marked:
 
 
 def put_on(extra: Extra, specs: Sequence[Spec]) -> dict[str, str]:
-    """The metadata to write: of data with the mark, of weights with their framework."""
+    """The metadata to write: of data with the mark, of weights with their framework. Pictures in BGR are data, whatever
+    they came in, and so are inks.
+    """
     metadata = {key: value for key, value in extra.metadata.items() if key != KEY}
-    if extra.kind == "weights":
+    if extra.kind == "weights" and not any(map(order.word, specs)):
         return metadata if FRAMEWORK in metadata else metadata | {FRAMEWORK: "pt"}
     labels = [spec.name for spec in specs if spec.attrs.get("label")]
     others = [spec for spec in specs if not spec.attrs.get("label")]
     axes = {spec.name: spec.axes for spec in others}
     ranges = {spec.name: _finite(spec.range) for spec in others}
-    orders = {spec.name: spec.attrs.get("channels") for spec in others}
+    orders = {spec.name: order.word(spec) for spec in others}
     fields = {"kind": "data", "axes": _shared(axes), "range": _shared(ranges), "channels": _shared(orders)}
     fields |= {"labels": labels or None, "texts": list(extra.texts) or None}
     text = json.dumps({k: v for k, v in fields.items() if v is not None}, ensure_ascii=False)
@@ -67,7 +70,7 @@ def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked
                 spec,
                 axes=_axes(_of(axes, spec.name), spec),
                 range=_range(_of(ranges, spec.name)),
-                attrs=_order(_of(orders, spec.name)),
+                attrs=order.attrs(_of(orders, spec.name)),
             )
             if spec.name not in labels
             else replace(spec, attrs={"label": True})
@@ -102,12 +105,6 @@ def _axes(value: Any, spec: Spec) -> str | None:
     if value is not None and (not isinstance(value, str) or len(value) != len(spec.shape)):
         raise ValueError
     return value
-
-
-def _order(value: Any) -> Mapping[str, Any]:
-    if value not in (None, "BGR"):
-        raise ValueError
-    return {"channels": value} if value else NO_ATTRS
 
 
 def _range(value: Any) -> Range | None:

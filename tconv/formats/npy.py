@@ -18,6 +18,7 @@ import numpy as np
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import NotTensor, TconvError
 from tconv.formats.flat import check_dtypes, left_out
+from tconv.formats.order import untold
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import RawSource, check_length, checked_bytes, file_size, opened, take, truncated
 from tconv.formats.stamp import Stamp, stamp
@@ -214,7 +215,7 @@ class NpyWriter(PositionalWriter):
         self._header = header(specs[0])
         self.offsets = [len(self._header)]
         self.size = len(self._header) + specs[0].nbytes
-        self.left_out = left_out(extra, texts=False)
+        self.left_out = left_out(extra, texts=False) + tuple(f"{text} (an .npz says it)" for text in untold(specs))
 
     def header(self) -> list[tuple[int, bytes]]:
         return [(0, self._header)]

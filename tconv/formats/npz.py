@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tconv.errors import NotTensor, TconvError, raise_all
-from tconv.formats import npy
+from tconv.formats import npy, order
 from tconv.formats.crc import PiecewiseCrc32
 from tconv.formats.deflated import Cursor, DeflatedSource, corrupt
 from tconv.formats.flat import check_dtypes, check_names, left_out
@@ -30,13 +30,16 @@ if TYPE_CHECKING:
     from tconv.ops import Array
 
 
+_ORDERS = [(word,) for word in order.ATTRS]
+
+
 def read(path: Path, name: str, options: ReadOptions) -> Stream:
     """Its arrays, lazily, under the names that ``numpy.load`` gives them. Members that hold no array are noted as
     ignored. What is read is checked against the checksums. The lists of texts that tconv puts beside labels ride along;
     other text is no tensor.
     """
     tensors, ignored, problems, others = list[Tensor](), list[str](), list[TconvError](), list[NotTensor]()
-    texts = dict[str, tuple[str, ...]]()
+    texts, said = dict[str, tuple[str, ...]](), tuple[str, ...]()
     with opened(path) as file:
         seen = stamp(file)
         members = entries(file)
@@ -48,6 +51,9 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
             except NotTensor as other:
                 if _name(member) in LISTS and (listed := read_texts(file, member)) is not None:
                     texts[_name(member)] = listed
+                    continue
+                if _name(member) == order.NAME and (listed := read_texts(file, member)) in _ORDERS:
+                    said = listed
                     continue
                 other.at(file=path, tensor=_name(member))
                 others.append(other)
@@ -63,7 +69,10 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     notes = [f"{path}: ignored {_listed(ignored)}, which hold no array"] if ignored else []
     if more:
         notes.append(f"{path}: the {more:,} bytes after the end of the archive are ignored")
-    return Stream(_labelled(tensors, texts), Extra("data", texts=texts), tuple(notes), tuple(others))
+    known = _labelled(tensors, texts)
+    for word in said or ():
+        known = order.known(known, word)
+    return Stream(known, Extra("data", texts=texts), tuple(notes), tuple(others))
 
 
 def _labelled(tensors: Sequence[Tensor], texts: Mapping[str, tuple[str, ...]]) -> tuple[Tensor, ...]:
@@ -150,28 +159,31 @@ class StoredSource(Around):
 class NpzWriter(PositionalWriter):
     """Writes an archive of stored members that ``numpy.load`` reads and maps: their elements are 64-byte aligned.
 
-    Lists of texts are arrays of text. Metadata and structure are left out. Refuses dtypes that NumPy lacks and names
-    that it could not look up.
+    Lists of texts are arrays of text, and so is ``channels``, of BGR or CMYK. Metadata and structure are left out.
+    Refuses dtypes that NumPy lacks and names that it could not look up.
     """
 
     def __init__(self, specs: Sequence[Spec], extra: Extra) -> None:
         check_dtypes(specs, npy.NAMEABLE, ".npz")
         check_names(specs)
-        _check_lookup([*(spec.name for spec in specs), *extra.texts])
+        texts = dict(extra.texts)
+        if said := order.common(specs, texts):
+            texts[order.NAME] = (said,)
+        _check_lookup([*(spec.name for spec in specs), *texts])
         self.specs = specs
         self._headers = [npy.header(spec) for spec in specs]
         sizes = [len(h) + spec.nbytes for h, spec in zip(self._headers, specs, strict=True)]
         self._checksums = [PiecewiseCrc32(size) for size in sizes]
         for checksum, header in zip(self._checksums, self._headers, strict=True):
             checksum.add(0, header)
-        self._texts = [text_array(texts) for texts in extra.texts.values()]
-        names = [*(spec.name for spec in specs), *extra.texts]
+        self._texts = [text_array(listed) for listed in texts.values()]
+        names = [*(spec.name for spec in specs), *texts]
         sizes += [len(data) for data in self._texts]
         self._members = place((f"{name}.npy", size) for name, size in zip(names, sizes, strict=True))
         self.offsets = [m.start + len(h) for m, h in zip(self._members, self._headers, strict=False)]
         start, end = directory(self._members, [0] * len(self._members))
         self.size = start + len(end)
-        self.left_out = left_out(extra)
+        self.left_out = left_out(extra) + (() if said else order.untold(specs))
 
     def header(self) -> list[tuple[int, bytes]]:
         records = zip(self._members, [*self._headers, *self._texts], strict=True)

@@ -14,11 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tconv import registry
+from tconv.arguments import check, position, words
 from tconv.arrays.audit import rounded
 from tconv.arrays.dtype import dtype_named, native
+from tconv.beside import recognized
 from tconv.dtypes import DType, dtype
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import TconvError, raise_all
 from tconv.formats.npz import StoredSource
+from tconv.formats.order import word
 from tconv.formats.raw import RawSource
 from tconv.formats.stamp import Stamp
 from tconv.inputs import Input, find
@@ -34,6 +37,7 @@ Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 FORMATS = ("npy", "npz", "safetensors")
 FLOAT32, INT64 = dtype("float32"), dtype("int64")
+LABELS = "labels"  # what tconv calls them; a file may have none
 ALIGNED = 64  # bytes, at which batches begin: TensorFlow shares such memory
 _REWRITE = "write it with tconv, as .npy, .npz or .safetensors"
 
@@ -53,7 +57,8 @@ class Place:
 class Block:
     """Samples that lie together: the rows of one array, or (``stacked`` is False) several arrays, one each.
 
-    ``classes``: the names behind labels that are numbers of classes, if the file has them.
+    ``classes``: the names behind labels that are numbers of classes, if the file has them. ``channels``: "BGR" or
+    "CMYK" if the file says so.
     """
 
     places: tuple[Place, ...]
@@ -61,6 +66,7 @@ class Block:
     stacked: bool
     labels: Array | None
     classes: tuple[str, ...] = ()
+    channels: str = ""
 
     @property
     def count(self) -> int:
@@ -142,7 +148,8 @@ class Rows:
         return np.stack([found for index in indices if (found := self.label(index)) is not None])
 
     def _find(self, index: int) -> tuple[Block, int]:
-        at = index + len(self) if index < 0 else index
+        number = position(index)
+        at = number + len(self) if number < 0 else number
         if not 0 <= at < len(self):
             raise IndexError(f"sample {index} of {len(self)}")  # which ends loops over a sequence
         n = bisect_right(self._starts, at) - 1
@@ -175,10 +182,8 @@ def _aligned(shape: tuple[int, ...], of: np.dtype[Any]) -> Array:
 
 def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -> Rows:
     """The samples in files; see ``loaders.torch.Dataset`` for what the parameters mean and what is refused."""
-    words = [src] if isinstance(src, str | os.PathLike) else list(src)
-    if not words:
-        raise UsageError("there is no input")
-    found = find([os.fspath(word) for word in words], every=True)
+    check({"images": images, "labels": labels}, dict.fromkeys(("images", "labels"), str | None))
+    found = find(words(src), every=True)
     raise_all(found.failures)
     blocks = [_block(one, images, labels) for one in found.inputs]
     files = {str(one.path): block for one, block in zip(found.inputs, blocks, strict=True)}
@@ -188,6 +193,10 @@ def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -
     for path, block in files.items():
         if block.labels is not None and block.classes != blocks[0].classes:
             raise TconvError("its labels are numbers of other classes than those of the first file", file=path)
+    for path, block in files.items():
+        if block.channels != blocks[0].channels:
+            one, other = (b.channels or "RGB, as far as it says" for b in (block, blocks[0]))
+            raise TconvError(f"its channels are {one}, and those of the first file {other}", file=path)
     dtypes = {place.dtype: path for path, block in files.items() for place in block.places}
     return Rows(tuple(blocks), _wanted(dtypes, dtype))
 
@@ -214,10 +223,13 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
     try:
         if one.format.name not in FORMATS:
             raise TconvError(f"{one.format.title} files are not mapped", remedy=_REWRITE)
-        stream = registry.reader(one.format)(one.path, one.name, ReadOptions())
+        stream = recognized(registry.reader(one.format)(one.path, one.name, ReadOptions()))
         if stream.extra.kind != "data":
             raise TconvError("it holds weights, or tensors of unknown meaning", remedy=_REWRITE)
         named = {tensor.spec.name: tensor for tensor in stream.tensors}
+        if labels not in (None, LABELS) and labels not in named:
+            remedy = did_you_mean(labels, named, f"there are {first_few(named)}")
+            raise TconvError(f"there are no labels {labels!r}", remedy=remedy)
         label = named.pop(labels, None) if labels is not None else None
         chosen = _images(named, images, None if label is None else label.spec.shape)
         stacked = len(chosen) == 1 and _is_stack(chosen[0], label)
@@ -225,7 +237,8 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
             raise TconvError("a single number is no row of images", tensor=chosen[0].spec.name)
         places = tuple(_place(tensor) for tensor in chosen)
         names, classes = tuple(t.spec.name for t in chosen), stream.extra.texts.get("classes", ())
-        block = Block(places, names, stacked, None if label is None else _labels(label), classes)
+        order = word(chosen[0].spec) or ""
+        block = Block(places, names, stacked, None if label is None else _labels(label), classes, order)
         if block.labels is not None and len(block.labels) != block.count:
             raise TconvError(f"{len(block.labels)} labels for {block.count} images", tensor=labels or "")
         return block
@@ -245,7 +258,8 @@ def _images(named: dict[str, Tensor], asked: str | None, labels: tuple[int, ...]
     found = list(named.values())
     if not found:
         raise TconvError("there are no images in it")
-    alike = all(t.spec.axes and "N" not in t.spec.axes for t in found) or (labels and labels[0] == len(found))
+    alone = not any(t.spec.attrs.get("label") for t in found)  # without masks and places in letterboxes
+    alike = all(t.spec.axes and "N" not in t.spec.axes for t in found) or (alone and labels and labels[0] == len(found))
     if len(found) > 1 and not alike:
         fields = ", ".join(f"{t.spec.name} {t.spec.shape}" for t in found[:5])
         raise TconvError(f"which of its fields are the images: {fields}?", remedy=f"say images={found[0].spec.name!r}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from tconv.arguments import check
 from tconv.errors import TconvError, UsageError
 from tconv.loaders.rows import open_rows
 
@@ -42,7 +43,8 @@ def dataset(
     Raises what ``loaders.torch.Dataset`` raises; and ``TconvError`` for batches of unequal shapes.
     """
     rows = open_rows(src, images, labels, dtype)
-    if batch_size is not None and (isinstance(batch_size, bool) or batch_size < 1):
+    check({"batch_size": batch_size, "seed": seed}, dict.fromkeys(("batch_size", "seed"), int | None))
+    if batch_size is not None and batch_size < 1:
         raise UsageError(f"a batch has 1 sample or more, not {batch_size!r}")
     if batch_size is not None and rows.shape is None:
         raise _unequal(rows)

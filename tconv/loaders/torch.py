@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch.utils import data
 
+from tconv.arguments import WrongType, shown
 from tconv.arrays import of_torch
 from tconv.errors import TconvError
 from tconv.loaders.rows import Rows, open_rows
@@ -60,8 +61,12 @@ class Dataset(data.Dataset[Sample]):
         """The number of samples."""
         return len(self._rows)
 
-    def __getitem__(self, index: int) -> Sample:
-        """One sample. Raises ``IndexError`` beyond the last."""
+    def __getitem__(self, index: Any) -> Any:
+        """One sample, or of a slice a sequence of samples, each read when it is looked at. Raises ``IndexError`` beyond
+        the last.
+        """
+        if isinstance(index, slice):
+            return Batch(self._rows, range(len(self))[index])
         return _sample(self._rows, index)
 
     def __iter__(self) -> Iterator[Sample]:
@@ -75,6 +80,11 @@ class Dataset(data.Dataset[Sample]):
     def classes(self) -> tuple[str, ...]:
         """The names of the classes, by number, if the files have them, as those made of class folders do."""
         return self._rows.blocks[0].classes
+
+    @property
+    def channels(self) -> str:
+        """``"BGR"`` or ``"CMYK"`` if the files say that their images are, else nothing: RGB or grey."""
+        return self._rows.blocks[0].channels
 
     def name(self, index: int) -> str:
         """What a sample is called: its name in its file, or file, array and row."""
@@ -134,6 +144,8 @@ def collate(samples: Sequence[Sample]) -> Sample:
     """
     if isinstance(samples, Batch):
         return samples.together()
+    if not isinstance(samples, Sequence) or not samples:
+        raise WrongType(f"{shown(samples)} are no samples", remedy="give a list of what a data set gives, one at least")
     if isinstance(samples[0], tuple):
         images, labels = zip(*samples, strict=True)
         return _stacked(images), torch.stack(labels)

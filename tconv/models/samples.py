@@ -60,7 +60,7 @@ def draw(request: Request, wish: Wish, progress: Progress) -> Drawn:
         if step.needs_scan:
             why = "it depends on the values of all samples, and a model is fed one after the other"
             raise UsageError(why, remedy="leave it out of the pipeline", step=str(step))
-    found = find(request.inputs)
+    found = find(request.inputs, wanted=request.wanted)
     images = all(one.format.group == "image" for one in found.inputs)
     # Of images those that are not drawn are not even opened.
     chosen = _chosen(found.inputs, wish) if images else list(found.inputs)

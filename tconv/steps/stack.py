@@ -71,7 +71,12 @@ class Stack(Step):
 
 
 def _kind(spec: Spec) -> tuple[object, ...]:
-    return spec.dtype, spec.shape, spec.axes, spec.device
+    return spec.dtype, spec.shape, spec.axes, spec.device, _said(spec)
+
+
+def _said(spec: Spec) -> str:
+    """What the channels are where they are no colours in their usual order."""
+    return "CMYK" if spec.attrs.get("inks") else spec.attrs.get("channels", "")
 
 
 def _common_attrs(parts: Sequence[Tensor]) -> Mapping[str, Any]:
@@ -97,7 +102,7 @@ def _differ(a: Tensor, b: Tensor) -> TconvError:
     ways = []
     if a.spec.dtype != b.spec.dtype:
         ways.append("--normalize makes one dtype of them")
-    if _channels(a.spec) != _channels(b.spec):
+    if _channels(a.spec) != _channels(b.spec) or _said(a.spec) != _said(b.spec):
         ways.append("--channels rgb makes the channels equal")
     elif a.spec.shape != b.spec.shape:
         ways.append("--resize HxW or --pad makes the sizes equal")
@@ -116,4 +121,5 @@ def _channels(spec: Spec) -> int | None:
 
 def _describe(spec: Spec) -> str:
     words = [str(spec.dtype), str(spec.shape), spec.axes or "", "" if spec.device == "cpu" else f"on {spec.device}"]
+    words.append(_said(spec))
     return " ".join(word for word in words if word)

@@ -45,6 +45,16 @@ def test_values_are_those_that_the_command_line_writes(photos: Tensors, tmp_path
         np.testing.assert_array_equal(photos.pipe(CHAIN)[name], array)
 
 
+def test_what_is_not_wanted_may_be_broken(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.arange(2))
+    np.savez(tmp_path / "b.npz", x=np.arange(3))
+    (tmp_path / "c.npy").write_bytes(b"\x93NUMPY\1\0")
+    (tmp_path / "d.npz").write_bytes(b"PK\3\4 broken")
+    with pytest.raises(tconv.TconvError, match=r"c\.npy: .*\n.*d\.npz: "):
+        tconv.open(tmp_path)
+    assert tconv.open(tmp_path, skip=["c", "d*"]).names == ("a", "x")
+
+
 def test_piping_gives_another_one_and_leaves_this_one(photos: Tensors) -> None:
     twice = photos.pipe("resize(32x24)").pipe("scale").pipe(["permute(CHW)"])
     assert photos.spec("moon.jpg").shape == (240, 240, 3)
@@ -98,7 +108,7 @@ def test_a_smaller_last_batch_may_be_left_out(photos: Tensors) -> None:
 def test_unequal_shapes_are_refused_at_once_naming_two_files(photos: Tensors) -> None:
     with pytest.raises(
         tconv.TconvError,
-        match=r"aurora.webp is uint8 \(240, 360, 3\) HWC and balloon.png is .*; pipe\(\"resize\(224x224\)\"\) makes",
+        match=r"aurora.webp is uint8 \(240, 360, 3\) HWC and balloon.png is .*; pipe\(\"resize\(224x224\)\"\) or pipe",
     ):
         photos.batches(2)
 
@@ -149,6 +159,38 @@ def test_what_steps_tell_of_pictures_comes_beside_them(photos: Tensors) -> None:
     names, batch = next(boxed.batches(12))
     assert names == photos.names
     assert batch.shape == (12, 64, 64, 3)
+
+
+@pytest.mark.parametrize("framework", ["numpy", "torch"])
+def test_and_beside_batches(photos: Tensors, framework: str, tmp_path: Path) -> None:
+    pytest.importorskip(framework, reason="it makes batches of this framework")
+    boxed = photos.pipe("letterbox(64) | scale")
+    found = list(boxed.batches(5, framework, beside=True))
+    assert [(len(names), len(batch), list(told)) for names, batch, told in found] == [
+        (5, 5, ["letterbox"]), (5, 5, ["letterbox"]), (2, 2, ["letterbox"])
+    ]  # fmt: skip
+    every = np.concatenate([np.asarray(told["letterbox"]) for _, _, told in found])
+    tconv.convert(PHOTOS, tmp_path / "x.npz", "letterbox(64) | scale | stack")
+    np.testing.assert_array_equal(every, np.load(tmp_path / "x.npz")["x.letterbox"])
+
+
+def test_masks_of_padded_batches(photos: Tensors) -> None:
+    names, batch, told = next(photos.pipe("scale | pad").batches(3, beside=True))
+    masks = told["mask"]
+    assert (batch.shape[:3], masks.dtype) == (masks.shape, np.bool_)
+    for name, mask in zip(names, masks, strict=True):
+        height, width, _ = photos.spec(name).shape
+        assert mask.sum() == height * width
+        assert mask[:height, :width].all()
+
+
+def test_what_is_left_out_of_batches_is_told(photos: Tensors, caplog: pytest.LogCaptureFixture) -> None:
+    next(photos.pipe("scale | pad").batches(3))
+    assert caplog.messages == ["batches: left out: mask of the pictures; beside=True gives that too"]
+    caplog.clear()
+    assert next(photos.pipe(CHAIN).batches(3, beside=True))[2] == {}
+    next(photos.pipe("scale | pad").batches(3, beside=True))
+    assert caplog.messages == []
 
 
 def test_bad_files_are_told_all_at_once(tmp_path: Path) -> None:

@@ -156,3 +156,44 @@ def test_arrays_that_do_not_have_the_axes_named_are_left_out(tconv: Tconv) -> No
     assert (ran.code, ran.out) == (3, "x.npy\n")
     assert "skipped: b.npy: b: --input-layout HWC names 3 axes, but the shape is (2, 2)" in ran.err
     assert np.load("x.npy").shape == (1, 2, 2, 3)
+
+
+WANTED = [("--skip", "2.png", "--skip", "[3457]*"), ("--only", "1.png", "--only", "6.png")]
+
+
+@pytest.mark.parametrize("options", WANTED)
+def test_bad_files_that_are_not_wanted_are_never_opened(tconv: Tconv, images: str, options: tuple[str, ...]) -> None:
+    ran = tconv(images, "--normalize", "-o", "x.npy", *options)
+    assert (ran.code, ran.out, ran.err) == (0, "x.npy\n", "")
+    np.testing.assert_array_equal(np.load("x.npy")[:, 0, 0, 0], np.array([10, 60], np.float32) / 255)
+
+
+@pytest.mark.parametrize("options", WANTED)
+def test_nor_by_the_verbs_that_look(tconv: Tconv, images: str, options: tuple[str, ...]) -> None:
+    assert tconv("stats", images, *options).code == 0
+    assert tconv("check", images, "--expect", "uint8", *options).code == 0
+    assert tconv("inspect", images, *options).code == 0
+    assert tconv(images, "-o", "x/", "--format", "npy", "--dry-run", *options).code == 0
+
+
+def test_a_pattern_for_a_file_that_is_not_opened_is_for_a_name(tconv: Tconv, images: str) -> None:
+    ran = tconv(images, "-o", "x.safetensors", "--skip", "[23457].*", "--skip", "9.png")
+    assert ran.code == 0
+    assert ran.err == "--skip '9.png' matches no name; names here are 1.png, 6.png, 2.png, 3.jpg, 4.jpg and 2 more\n"
+
+
+def test_a_bad_archive_that_is_named_to_be_skipped_is_no_failure(tconv: Tconv) -> None:
+    np.savez("a.npz", x=np.zeros(2, np.float32))
+    Path("bad.npz").write_bytes(Path("a.npz").read_bytes()[:-30])
+    assert tconv("a.npz", "bad.npz", "-o", "x.safetensors").code == 1
+    ran = tconv("a.npz", "bad.npz", "-o", "x.safetensors", "--skip", "bad*")
+    assert (ran.code, ran.out) == (0, "x.safetensors\n")
+    assert tconv("inspect", "a.npz", "bad.npz", "--skip", "bad*").code == 0
+
+
+def test_labels_of_images_that_are_not_wanted_are_no_strays(tconv: Tconv, images: str) -> None:
+    Path("labels.csv").write_text("path,label\n" + "".join(f"{name},{n}\n" for n, name in enumerate([*GOOD, *BAD])))
+    ran = tconv(images, "--normalize", "-o", "x.npz", "--labels", "labels.csv", "--only", "1.png", "--only", "6.png")
+    assert ran.code == 0
+    with np.load("x.npz") as file:
+        assert file["labels"].tolist() == [0, 1]

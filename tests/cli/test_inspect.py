@@ -155,6 +155,7 @@ def test_the_json_is_as_the_help_says(tconv: Tconv) -> None:
         "dtype": "float32",
         "shape": [2, 3],
         "axes": None,
+        "channels": None,
         "range": None,
         "device": "cpu",
         "bytes": 24,

@@ -283,3 +283,25 @@ def test_weights_have_no_labels(tconv: Tconv) -> None:
     refused = tconv("m.pt", "--half", "--labels", "labels.csv", "-o", "x.safetensors")
     assert (refused.code, refused.out) == (1, "")
     assert "this holds weights" in refused.err
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+def test_paths_alone_say_which_picture_is_which_row(tconv: Tconv, pets: str, suffix: str) -> None:
+    """In the order of the rows, which without labels is that of numbers."""
+    assert tconv(pets, "--stack", "--labels", "paths", "-o", f"x.{suffix}").code == 0
+    found = loaded(f"x.{suffix}")
+    assert sorted(found) == ["paths", "x"]
+    names = [*found["paths"]]
+    assert names == ["cat/1.png", "cat/2.png", "cat/10.png", "dog/1.png", "dog/sub/3.png"]
+    assert [int(x[0, 0, 0]) for x in found["x"]] == [GREYS[name] for name in names]
+
+
+def test_paths_of_batches_and_of_some(tconv: Tconv, pets: str) -> None:
+    assert tconv(pets, "--labels", "paths", "--batch-size", "2", "--only", "cat/*", "-o", "x.npz").code == 0
+    assert [[*loaded(f"x-0000{n}.npz")["paths"]] for n in range(2)] == [["cat/1.png", "cat/2.png"], ["cat/10.png"]]
+
+
+def test_paths_have_no_place_in_a_single_array(tconv: Tconv, pets: str) -> None:
+    ran = tconv(pets, "--labels", "paths", "-o", "x.npy")
+    assert (ran.code, ran.out) == (2, "")
+    assert "this format holds a single array, and no paths; write -o FILE.npz" in ran.err

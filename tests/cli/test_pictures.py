@@ -239,3 +239,67 @@ def test_a_broken_picture_is_left_out_as_asked(tconv: Tconv, photos: Path) -> No
     ran = tconv(photos, "-o", "out/", "--format", "png", "--on-bad", "skip")
     assert (ran.code, ran.out) == (3, "out/\n")
     assert paths("out") == ["b.png", "cats/c.png"]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+@pytest.mark.parametrize(
+    ("chain", "left"),
+    [
+        ("letterbox(12x16) | scale | stack | permute(NCHW)", ["x.letterbox"]),
+        ("scale | pad | stack | permute(NCHW)", ["x.mask"]),
+        ("letterbox(12x16) | scale", ["0.png.letterbox", "1.png.letterbox"]),
+    ],
+)
+def test_what_tells_of_pictures_does_not_keep_them_from_being_written(
+    tconv: Tconv, suffix: str, chain: str, left: list[str]
+) -> None:
+    """And is no picture itself, though its shape could be that of one."""
+    Path("im").mkdir()
+    for n in range(2):
+        Image.fromarray(np.full((8 + n, 10, 3), 50 + n, np.uint8)).save(f"im/{n}.png")
+    assert tconv("im", "--step", chain, "-o", f"x.{suffix}").code == 0
+    layout = ["--input-layout", "NCHW" if "stack" in chain else "HWC"]
+    for extra in ([], layout):
+        ran = tconv(f"x.{suffix}", "-o", "png/", "--denormalize", "none", "-f", *extra)
+        assert (ran.code, ran.out) == (0, "png/\n")
+        assert all(name in ran.err for name in left)
+        assert "tells of pictures and is none" in ran.err
+    written = sorted(Path("png").iterdir())
+    assert len(written) == 2
+    assert [int(np.asarray(Image.open(p))[6, 5, 0]) for p in written] == [50, 51]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+def test_labels_are_left_out_of_pictures_and_told(tconv: Tconv, suffix: str) -> None:
+    for n, name in enumerate(("cat/a.png", "dog/b.png")):
+        Path("pets", name).parent.mkdir(parents=True)
+        Image.fromarray(np.full((4, 6, 3), 50 + n, np.uint8)).save(Path("pets", name))
+    assert tconv("pets", "--normalize", "--stack", "-o", f"x.{suffix}").code == 0
+    ran = tconv(f"x.{suffix}", "-o", "png/", "--denormalize", "none")
+    assert ran.code == 0
+    assert "labels: left out, as it tells of pictures and is none" in ran.err
+    assert "classes" in ran.err
+    assert "paths" in ran.err
+    assert sorted(p.name for p in Path("png").iterdir()) == ["x-00000.png", "x-00001.png"]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+def test_masks_by_themselves_are_pictures(tconv: Tconv, suffix: str) -> None:
+    Path("im").mkdir()
+    for n in range(2):
+        Image.new("RGB", (10, 8 + n)).save(f"im/{n}.png")
+    assert tconv("im", "--pad", "--stack", "-o", f"x.{suffix}").code == 0
+    ran = tconv(f"x.{suffix}", "-o", "png/", "--format", "png", "--only", "*.mask", "--input-layout", "NHW")
+    assert (ran.code, ran.err) == (0, "")
+    masks = [np.asarray(Image.open(p)) for p in sorted(Path("png").iterdir())]
+    assert [int(mask.sum()) for mask in masks] == [80, 90]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+def test_nor_does_a_step_change_what_tells_of_pictures(tconv: Tconv, suffix: str) -> None:
+    Image.new("RGB", (700, 333)).save("a.png")
+    assert tconv("a.png", "--step", "letterbox(64) | scale", "-o", f"x.{suffix}").code == 0
+    assert tconv(f"x.{suffix}", "--half", "-o", "y.npz").code == 0
+    with np.load("y.npz") as file:
+        dtypes = {name: file[name].dtype for name in file}
+    assert sorted(map(str, dtypes.values())) == ["float16", "float32"]

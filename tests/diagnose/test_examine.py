@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 import typer
@@ -161,6 +162,48 @@ def test_an_opaque_alpha_is_told(tmp_path: Path) -> None:
     Image.fromarray(noise(9, 9, 3)).convert("RGBA").save(tmp_path / "x.png")
     assert told(of(tmp_path))["alpha"] == {"x.png": "opaque everywhere"}
     assert told(of(tmp_path, quick=True))["alpha"] == {"x.png": ""}
+
+
+def transparent(stored: Any, alpha: Any) -> Image.Image:
+    return Image.fromarray(np.dstack([stored, np.broadcast_to(alpha, stored.shape[:2])]).astype(np.uint8))
+
+
+def test_colours_under_transparency_are_nobodys(tmp_path: Path) -> None:
+    """What is stored there may be anything: what is judged is the picture over white, as it is converted."""
+    half = np.array([[255] * 8 + [0] * 8] * 9)
+    dark, bright = noise(9, 16, 3, top=21), noise(9, 16, 3)
+    transparent(dark, half).save(tmp_path / "dark.png")  # 20 at most where it is stored, and white where it shows
+    transparent(np.zeros((9, 16, 3)), half).save(tmp_path / "logo.png")  # black on nothing
+    transparent(bright, 0).save(tmp_path / "nothing.png")
+    grey = np.where(half[..., None] > 0, noise(9, 16, 1), bright)
+    transparent(grey, half).save(tmp_path / "grey.png")
+    found = told(of(tmp_path))
+    assert "low" not in found
+    assert found["flat"] == {"nothing.png": "all 255"}
+    assert found["grey-in-colour"] == {"grey.png": "", "logo.png": ""}
+
+
+def test_duplicates_may_differ_where_nobody_sees_it(tmp_path: Path) -> None:
+    half = np.array([[255] * 8 + [0] * 8] * 9)
+    shown = noise(9, 16, 3)
+    transparent(shown, half).save(tmp_path / "a.png")
+    transparent(np.where(half[..., None] > 0, shown, 7), half).save(tmp_path / "b.png")
+    transparent(np.where(half[..., None] > 0, 7, shown), half).save(tmp_path / "c.png")
+    assert told(of(tmp_path))["same-pixels"] == {"b.png": f"as {tmp_path}/a.png"}
+
+
+def test_transparency_of_palettes_and_deep_images_is_the_same(tmp_path: Path) -> None:
+    pixels = np.array([[0] * 8 + [1] * 8] * 9, np.uint8)
+    made = Image.fromarray(pixels, "P")
+    made.putpalette([3, 3, 3, 9, 200, 5])
+    made.save(tmp_path / "p.png", transparency=1)
+    deep = np.zeros((9, 16, 4), np.uint16)
+    deep[:, :8, :3], deep[:, :8, 3] = 30000, 65535
+    deep[:, 8:, 0] = 7
+    cv2.imwrite(str(tmp_path / "d.png"), deep)
+    found = told(of(tmp_path))
+    assert found["grey-in-colour"] == {"d.png": "", "p.png": ""}
+    assert "flat" not in found
 
 
 def test_nan_among_floats_is_told(tmp_path: Path) -> None:

@@ -36,6 +36,30 @@ def test_rows_and_labels_by_their_names(tmp_path: Path, kind: str) -> None:
     assert not opened(tmp_path, labels=None, images="images").labelled
 
 
+def test_labels_that_are_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
+    """Those of the usual name may be missing; of another name they would be without anyone noticing."""
+    path = stacked(tmp_path, "npz")
+    with pytest.raises(tconv.TconvError, match=r"data\.npz: there are no labels 'lables'; did you mean labels"):
+        opened(path, labels="lables")
+    np.savez(tmp_path / "other.npz", images=IMAGES, target=LABELS)
+    assert opened(tmp_path / "other.npz", labels="target").labels([3]).tolist() == [LABELS[3]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((None,), "None names no file"),
+        ((b"x",), "decode it"),
+        (("",), "an input is an empty text"),
+        ((".", 3), "images is 3; it takes a text or None"),
+        ((".", None, 3), "labels is 3; it takes a text or None"),
+    ],
+)
+def test_arguments_of_wrong_types(arguments: tuple[Any, ...], said: str) -> None:
+    with pytest.raises(tconv.UsageError, match=said):
+        opened(*arguments)
+
+
 def test_an_npy_file_holds_rows_without_labels(tmp_path: Path) -> None:
     rows = opened(photos(tmp_path))
     assert (len(rows), rows.labelled, rows.shape) == (12, False, (3, 8, 8))

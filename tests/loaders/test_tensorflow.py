@@ -27,6 +27,13 @@ def test_batches_in_order_with_static_shapes(tmp_path: Path, kind: str) -> None:
     np.testing.assert_array_equal(np.concatenate([labels for _, labels in batches]), LABELS)
 
 
+def test_a_batch_has_a_whole_number_of_samples(tmp_path: Path) -> None:
+    path, dataset = stacked(tmp_path, "npz"), getattr(tconv.loaders.tensorflow, "dataset")  # noqa: B009  # of any type
+    for size in ("2", 2.5, True):
+        with pytest.raises(tconv.UsageError, match=r"batch_size is .*; it takes a whole number or None"):
+            dataset(path, size)
+
+
 def test_whole_batches_only(tmp_path: Path) -> None:
     dataset = tconv.loaders.tensorflow.dataset(stacked(tmp_path, "npz"), 4, drop_remainder=True)
     assert dataset.element_spec[0].shape == (4, 3, 4, 5)

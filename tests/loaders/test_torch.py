@@ -48,6 +48,30 @@ def test_class_folders_become_labels_with_names(tmp_path: Path, kind: str) -> No
     assert again.name(0) == "circle/1.png"
 
 
+def test_a_slice_is_a_sequence_of_samples(path: Path) -> None:
+    dataset = tconv.loaders.torch.Dataset(path)
+    some = dataset[7:1:-2]
+    assert len(some) == 3
+    assert [label.item() for _, label in some] == LABELS[7:1:-2].tolist()
+    images, labels = tconv.loaders.torch.collate(some)
+    np.testing.assert_array_equal(images.numpy(), IMAGES[7:1:-2])
+    assert labels.tolist() == LABELS[7:1:-2].tolist()
+    assert [label.item() for _, label in some[1:]] == LABELS[[5, 3]].tolist()
+    assert len(dataset[99:]) == 0
+
+
+@pytest.mark.parametrize("index", [1.0, "1", None, [0, 1]])
+def test_what_is_no_index_is_a_type_error_that_says_so(path: Path, index: Any) -> None:
+    with pytest.raises(TypeError, match="is no number of a sample; give a whole number, or a slice"):
+        tconv.loaders.torch.Dataset(path)[index]
+
+
+@pytest.mark.parametrize("samples", [[], None, ()])
+def test_no_samples_are_no_batch(samples: Any) -> None:
+    with pytest.raises(tconv.UsageError, match="are no samples; give a list of what a data set gives"):
+        tconv.loaders.torch.collate(samples)
+
+
 def test_files_of_other_classes_do_not_mix(tmp_path: Path) -> None:
     for n, classes in enumerate((["a", "b"], ["b", "a"])):
         np.savez(tmp_path / f"{n}.npz", images=IMAGES, labels=LABELS % 2, classes=np.array(classes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 
 from tconv.dtypes import from_numpy
 from tconv.measure import pool
-from tconv.measure.pool import Channels, NotFinite, Powers, powers
+from tconv.measure.pool import Channels, NotFinite, Powers, powers, root
 
 DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "int32", "uint64", "float16", "float32", "float64"]
 
@@ -80,6 +81,21 @@ def test_a_small_spread_about_a_large_mean_is_not_cancelled() -> None:
     (found,) = of(x, None, cuts=11)
     assert found.mean == 1e9
     assert found.std == 0.5
+
+
+@given(st.fractions(min_value=0), st.integers(-1000, 1000))
+def test_a_root_is_the_float_nearest_to_it(fraction: Fraction, power: int) -> None:
+    q = fraction * Fraction(2) ** power
+    found = root(q)
+    lower, upper = Fraction(math.nextafter(found, -1)), Fraction(math.nextafter(found, math.inf))
+    exact = Fraction(found)
+    assert ((exact + lower) / 2) ** 2 <= q <= ((exact + upper) / 2) ** 2 or q == exact == 0
+
+
+def test_the_std_is_rounded_once() -> None:
+    """It is the root of 11/144: 0.276385399196283331…, and that of the nearest float64 to it is an ulp more."""
+    (found,) = of(np.array([1] * 11 + [0], np.uint8), None)
+    assert found.std == 0.2763853991962833 != math.sqrt(11 / 144)
 
 
 def test_bands_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:

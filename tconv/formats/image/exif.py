@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,35 +12,53 @@ import numpy as np
 if TYPE_CHECKING:
     from tconv.ops import Array
 
-_TAG = 0x0112
-_KINDS = {1: "B", 3: "H", 4: "I"}
+TAG = 0x0112
+_KINDS = {3: "H", 4: "I", 6: "b", 8: "h", 9: "i"}  # the standard's is 3; of others those by which readers agree
 _XMP = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 
 
 def orientation(exif: bytes, xmp: bytes = b"") -> int | None:
     """The orientation, 1 to 8: of EXIF data (which begin with a TIFF header), and where these state none, of XMP data.
 
-    1 where neither states one, None if the EXIF data are damaged; no data are none. As Pillow's ``exif_transpose``.
+    1 where neither states one, None if the EXIF data are damaged, or state something that is no orientation; no data
+    are none. As Pillow's ``exif_transpose``, but that takes the first of several numbers, and fractions.
     """
     try:
-        stated = _in_exif(exif, {b"II*\0": "<", b"MM\0*": ">"}[exif[:4]]) if exif else None
+        stated = list(_in_exif(exif, {b"II*\0": "<", b"MM\0*": ">"}[exif[:4]])) if exif else []
     except (KeyError, struct.error):
         return None
-    if stated is None:
-        found = _XMP.search(xmp)
-        stated = int(found[1]) if found else 1
-    return stated if 1 <= stated <= 8 else 1
+    return agreed(stated) if stated else _in_xmp(xmp)
 
 
-def _in_exif(exif: bytes, order: str) -> int | None:
+def agreed(stated: Sequence[int | None]) -> int | None:
+    """What entries say if they say the same."""
+    return stated[0] if len(set(stated)) == 1 else None
+
+
+def stated_by(kind: int, count: int, value: bytes, order: str) -> int | None:
+    """What an entry of that TIFF type says, of which ``value`` is the field; None if that is no orientation. 0, which
+    cameras write who do not know, is 1.
+    """
+    if kind not in _KINDS or count != 1:
+        return None
+    number = int(struct.unpack_from(order + _KINDS[kind], value)[0])
+    return max(1, number) if 0 <= number <= 8 else None
+
+
+def _in_xmp(xmp: bytes) -> int:
+    found = _XMP.search(xmp)
+    number = int(found[1]) if found else 1
+    return number if 1 <= number <= 8 else 1
+
+
+def _in_exif(exif: bytes, order: str) -> Iterator[int | None]:
     (start,) = struct.unpack_from(order + "I", exif, 4)
     (count,) = struct.unpack_from(order + "H", exif, start)
-    entry = struct.Struct(order + "HHI")
+    entry = struct.Struct(order + "HHI4s")
     for at in range(start + 2, start + 2 + 12 * count, 12):
-        tag, kind, values = entry.unpack_from(exif, at)
-        if tag == _TAG and values == 1 and kind in _KINDS:
-            return int(struct.unpack_from(order + _KINDS[kind], exif, at + 8)[0])
-    return None
+        tag, kind, values, value = entry.unpack_from(exif, at)
+        if tag == TAG:
+            yield stated_by(kind, values, value, order)
 
 
 def turn(x: Array, orientation: int) -> Array:

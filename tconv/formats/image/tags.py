@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
+from tconv.formats.image.exif import stated_by
+
 WIDTH, HEIGHT, BITS, COMPRESSION, PHOTOMETRIC, STRIP_OFFSETS, ORIENTATION = 256, 257, 258, 259, 262, 273, 274
 SAMPLES, STRIP_COUNTS, TILE_OFFSETS, TILE_COUNTS, EXTRA, FORMAT = 277, 279, 324, 325, 338, 339
 PLANAR, JPEG_TABLES, XMP, ICC = 284, 347, 700, 34675
 FILL_ORDER, STRIP_ROWS, PREDICTOR, TILE_WIDTH, TILE_HEIGHT = 266, 278, 317, 322, 323
 _CODING = (WIDTH, HEIGHT, COMPRESSION, FILL_ORDER, STRIP_ROWS, PREDICTOR, TILE_WIDTH, TILE_HEIGHT)  # one value each
 _WANTED = frozenset(
-    (*_CODING, BITS, PHOTOMETRIC, STRIP_OFFSETS, ORIENTATION, SAMPLES, STRIP_COUNTS, TILE_OFFSETS, TILE_COUNTS, EXTRA)
+    (*_CODING, BITS, PHOTOMETRIC, STRIP_OFFSETS, SAMPLES, STRIP_COUNTS, TILE_OFFSETS, TILE_COUNTS, EXTRA)
 ) | {FORMAT, PLANAR, JPEG_TABLES}
 _KINDS = {1: "B", 3: "H", 4: "I", 7: "B", 13: "I", 16: "Q", 18: "Q"}  # the unsigned types; 7 is "undefined"
 _MAX_DIRECTORIES = 65536
@@ -21,13 +23,13 @@ _MAX_DIRECTORIES = 65536
 
 @dataclass(frozen=True)
 class Directory:
-    """One image: its tags that matter here, and where the value of the orientation tag stands (position, format).
+    """One image: its tags that matter here, and what entries say of its orientation, each with its position.
 
     ``besides``: where (position, length) the tags stand that make no pixel.
     """
 
     tags: dict[int, tuple[int, ...]]
-    orientation_at: tuple[int, str] | None = None
+    turned: dict[int, int | None] = field(default_factory=dict)
     besides: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def one(self, tag: int, default: int | None = None) -> int:
@@ -88,11 +90,11 @@ def directories(file: BinaryIO, every: bool) -> tuple[list[Directory], int, str]
 
 def upright(data: bytes, found: list[Directory]) -> bytes:
     """The same file with every orientation tag saying 1, as decoders differ in what they make of it."""
-    patched = bytearray(data)
+    patched, dialect = bytearray(data), _Dialect(data[:4])
+    plain = dialect.entry.pack(ORIENTATION, 3, 1, struct.pack(dialect.order + "H", 1))
     for directory in found:
-        if directory.orientation_at:
-            at, form = directory.orientation_at
-            struct.pack_into(form, patched, at, 1)
+        for at in directory.turned:
+            patched[at : at + len(plain)] = plain
     return bytes(patched)
 
 
@@ -129,10 +131,13 @@ def rewritten(data: bytes, directory: Directory, order: str, which: slice, sampl
 def _directory(file: BinaryIO, dialect: _Dialect, body: bytes, start: int, budget: int) -> tuple[Directory, int]:
     tags: dict[int, tuple[int, ...]] = {}
     besides: dict[int, tuple[int, int]] = {}
-    orientation_at, used = None, 0
+    turned: dict[int, int | None] = {}
+    used = 0
     for i, (tag, kind, count, inline) in enumerate(dialect.entry.iter_unpack(body)):
         if tag in (XMP, ICC) and count > len(inline):
             besides[tag] = dialect.offset.unpack(inline)[0], count
+        if tag == ORIENTATION:
+            turned[start + i * dialect.entry.size] = stated_by(kind, count, inline, dialect.order)
         if tag not in _WANTED or kind not in _KINDS or (kind == 7) != (tag == JPEG_TABLES):
             continue
         item = struct.Struct(dialect.order + _KINDS[kind])
@@ -142,10 +147,8 @@ def _directory(file: BinaryIO, dialect: _Dialect, body: bytes, start: int, budge
             if used > budget:
                 raise ValueError(f"tag {tag} claims {count} values, more than fit into the file")
             inline = _read(file, dialect.offset.unpack(inline)[0], length)
-        elif tag == ORIENTATION and count == 1:
-            orientation_at = (start + (i + 1) * dialect.entry.size - len(inline), item.format)
         tags[tag] = tuple(value for (value,) in item.iter_unpack(inline[:length]))
-    return Directory(tags, orientation_at, besides), used
+    return Directory(tags, turned, besides), used
 
 
 def beside(file: BinaryIO, directory: Directory, tag: int) -> bytes:

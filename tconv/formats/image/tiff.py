@@ -17,7 +17,7 @@ from PIL import _imaging
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image import jpeg, samples, tags
-from tconv.formats.image.exif import orientation
+from tconv.formats.image.exif import agreed, orientation
 from tconv.formats.image.header import BOOL, UINT8, UINT16, Colour, Header, Picture
 from tconv.formats.image.icc import unusual
 from tconv.formats.image.pillow import encoded, opened, palette, pixels, unlimited
@@ -75,10 +75,9 @@ def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
 
 
 def _turned(file: BinaryIO, directory: Directory) -> int | None:
-    stated = directory.tags.get(tags.ORIENTATION)
-    if not stated:
+    if not directory.turned:
         return orientation(b"", tags.beside(file, directory, tags.XMP))
-    return stated[0] if 1 <= stated[0] <= 8 else 1
+    return agreed(list(directory.turned.values()))
 
 
 def _check_sizes(directory: Directory, layout: Layout, size: int) -> None:

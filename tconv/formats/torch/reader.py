@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import replace
 from io import RawIOBase
 from pathlib import Path
+from typing import Any
 
 from tconv.errors import NotTensor, TconvError
+from tconv.formats import order
 from tconv.formats.raw import file_size, opened, take
 from tconv.formats.torch import legacy, zipped
 from tconv.formats.torch.objects import StoredTensor
@@ -31,9 +35,23 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
         checkpoint = _load(path, file)
         flat = flatten(checkpoint.value, name, checkpoint.pickled)
     tensors, others = _tensors(path, flat, checkpoint)
+    tensors = _labelled(tensors, flat.tree)
+    said = order.said_in(flat.tree)
+    tensors = order.known(tensors, said) if said else tensors
     extra = Extra("data" if isinstance(flat.tree, Ref) else "weights", flat.tree)
     notes = tuple(f"{path}: {note}" for note in (*checkpoint.notes, *flat.notes))
     return Stream(tensors, extra, notes, others)
+
+
+def _labelled(tensors: tuple[Tensor, ...], tree: Any) -> tuple[Tensor, ...]:
+    """With the tensor known as labels that tconv has written: one by that name, of as many as there are paths."""
+    paths = tree.get("paths") if isinstance(tree, Mapping) else None
+
+    def known(spec: Spec) -> Spec:
+        labels = spec.name == "labels" and isinstance(paths, list) and spec.shape[:1] == (len(paths),)
+        return replace(spec, attrs={**spec.attrs, "label": True}) if labels else spec
+
+    return tuple(replace(t, spec=known(t.spec)) for t in tensors)
 
 
 def _load(path: Path, file: RawIOBase) -> Checkpoint:

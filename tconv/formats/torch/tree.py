@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tconv.errors import NotTensor, TconvError
+from tconv.formats import order
 from tconv.formats.torch import numpy_values as tn
 from tconv.formats.torch.objects import (
     Device,
@@ -226,3 +227,14 @@ def with_texts(tree: Any, texts: Mapping[str, Sequence[str]]) -> Any:
         raise TconvError("the checkpoint has no place for this list of texts", tensor=taken or "")
     made.update({name: list(listed) for name, listed in texts.items()})
     return made
+
+
+def with_order(tree: Any, said: str | None) -> Any:
+    """``tree`` saying at its top level what ``formats.order`` has to say; a bare tensor becomes an item of a dict."""
+    if not isinstance(tree, dict):
+        return tree if said is None else {tree.name: tree, order.NAME: said}
+    if said is not None:
+        tree[order.NAME] = said
+    elif order.said_in(tree):  # it was of tensors that are there no more, or are no longer alone
+        del tree[order.NAME]
+    return tree

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv.dtypes import DTYPES
+from tconv.formats import order
 from tconv.formats.crc import PiecewiseCrc32
 from tconv.formats.flat import check_dtypes, check_names
 from tconv.formats.mark import FRAMEWORK
@@ -15,9 +16,9 @@ from tconv.formats.positional import PositionalWriter
 from tconv.formats.torch.objects import STORAGE_DTYPES, TORCH_DTYPES, UNTYPED, Named
 from tconv.formats.torch.pickler import Call, Identity, Pickler
 from tconv.formats.torch.sharing import View, parted, share
-from tconv.formats.torch.tree import fit, with_texts
+from tconv.formats.torch.tree import fit, with_order, with_texts
 from tconv.formats.zip import directory, place
-from tconv.tensor import Extra, Spec
+from tconv.tensor import Extra, Ref, Spec
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -46,14 +47,17 @@ class TorchWriter(PositionalWriter):
         self._views = share(specs)
         self._numbers = {base: n for n, base in enumerate(sorted({v.base for v in self._views}))}
         self._index = {spec.name: i for i, spec in enumerate(specs)}
+        tree = with_texts(fit(extra.tree, self._index), extra.texts)
+        told = order.common(specs, () if order.said_in(tree) or isinstance(tree, Ref) else tree)
         self._small = {
-            "data.pkl": Pickler(self._tensor).dump(with_texts(fit(extra.tree, self._index), extra.texts)),
+            "data.pkl": Pickler(self._tensor).dump(with_order(tree, told)),
             "byteorder": b"little",
             "version": b"3\n",
         }
         self.left_out = (
             *(f"metadata {key!r}" for key in extra.metadata if key != FRAMEWORK),
             *(f"requires_grad of {s.name}" for s in specs if s.attrs.get("requires_grad") and not _requires_grad(s)),
+            *(() if told else order.untold(specs)),
         )
         lost = parted(specs, self._views)
         if lost:

@@ -91,11 +91,20 @@ def saved(image: Array | Image.Image, form: str, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def oriented(value: int, kind: int = 3, order: str = "<") -> bytes:
-    """EXIF data with nothing but an orientation, of TIFF type ``kind``."""
-    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
-    number = struct.pack(order + {1: "B", 3: "H", 4: "I"}[kind], value).ljust(4, b"\0")
-    return head + struct.pack(order + "HHHI", 1, 0x0112, kind, 1) + number + bytes(4)
+# TIFF's types that hold one number in the field of an entry, as struct has them.
+NUMBERS = {1: "B", 3: "H", 4: "I", 6: "b", 7: "B", 8: "h", 9: "i", 11: "f", 13: "I"}
+
+
+def oriented(value: int, kind: int = 3, order: str = "<", count: int = 1) -> bytes:
+    """EXIF data with nothing but an orientation, of TIFF type ``kind``, said to be ``count`` values."""
+    return exif_of((0x0112, kind, count, struct.pack(order + NUMBERS[kind], value)), order=order)
+
+
+def exif_of(*entries: tuple[int, int, int, bytes], order: str = "<") -> bytes:
+    """EXIF data of these entries: tag, type, count and the field of 4 bytes, which is filled up with zeros."""
+    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, len(entries))
+    fields = [struct.pack(order + "HHI", *entry[:3]) + entry[3].ljust(4, b"\0") for entry in entries]
+    return head + b"".join(fields) + bytes(4)
 
 
 AVIF = importlib.util.find_spec("PIL._avif") is not None  # Pillow before 11.3 has none
@@ -188,6 +197,9 @@ def png_of(x: Array, before: Chunks = (), after: Chunks = ()) -> bytes:
     )
 
 
+_TYPES = {"B": 1, "H": 3, "I": 4, "b": 6, "h": 8, "i": 9, "f": 11, "d": 12}
+
+
 def tiff(
     x: Array,
     *,
@@ -231,7 +243,7 @@ def tiff(
     entries, far = struct.pack(order + "H", len(tags)), b""
     for tag, kind, numbers in tags:
         value = struct.pack(order + kind * len(numbers), *numbers)
-        entries += struct.pack(order + "HHI", tag, {"B": 1, "H": 3, "I": 4}[kind], len(numbers))
+        entries += struct.pack(order + "HHI", tag, _TYPES[kind], len(numbers))
         if len(value) > 4:
             entries += struct.pack(order + "I", behind + len(far))
             far += value + bytes(len(value) % 2)

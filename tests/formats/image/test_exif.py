@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,11 +13,15 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tconv.formats.image.exif import orientation, place, turn, turn_box
-from tests.formats.image.made import oriented
+from tconv.formats.image.reader import read
+from tconv.tensor import ReadOptions
+from tests.formats.conformance import values
+from tests.formats.image.made import exif_of, oriented
 
 if TYPE_CHECKING:
     from tconv.ops import Array
 
+XMP = b'<rdf:Description tiff:Orientation="6"/>'
 TRANSPOSE = Image.Transpose
 BY_PILLOW = {
     2: TRANSPOSE.FLIP_LEFT_RIGHT,
@@ -29,15 +35,60 @@ BY_PILLOW = {
 
 
 @pytest.mark.parametrize("value", range(1, 9))
-@pytest.mark.parametrize("kind", [1, 3, 4])
+@pytest.mark.parametrize("kind", [3, 4, 6, 8, 9])
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_every_orientation_in_every_spelling(value: int, kind: int, order: str) -> None:
     assert orientation(oriented(value, kind, order)) == value
 
 
-@pytest.mark.parametrize("value", [0, 9, 255, 65535])
-def test_what_is_no_orientation_turns_nothing(value: int) -> None:
-    assert orientation(oriented(value)) == 1
+def test_an_orientation_that_the_camera_does_not_know_turns_nothing() -> None:
+    assert orientation(oriented(0)) == 1
+
+
+ODD = {
+    "beyond 8": oriented(9),
+    "far beyond": oriented(65535),
+    "negative": oriented(-6, 8),
+    "BYTE, by which readers disagree": oriented(6, 1),
+    "UNDEFINED": oriented(6, 7),
+    "FLOAT": oriented(6, 11),
+    "a directory": oriented(6, 13),
+    "ASCII": exif_of((0x0112, 2, 2, b"6\0")),
+    "RATIONAL": exif_of((0x0112, 5, 1, b"\x1a")) + struct.pack("<II", 6, 1),
+    "no type": exif_of((0x0112, 0, 1, b"\6")),
+    "a type that nobody knows": exif_of((0x0112, 99, 1, b"\6")),
+    "no value": oriented(6, count=0),
+    "two values": exif_of((0x0112, 3, 2, b"\6\0\6\0")),
+    "more values than there are": oriented(6, count=2**32 - 1),
+    "twice, and each time otherwise": exif_of((0x0112, 3, 1, b"\6"), (0x0112, 3, 1, b"\3")),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_what_is_no_orientation_is_damage(case: str) -> None:
+    """So that it is told, and turns nothing."""
+    assert orientation(ODD[case]) is None
+    assert orientation(ODD[case], XMP) is None
+
+
+def test_the_same_orientation_twice_is_one() -> None:
+    assert orientation(exif_of((0x0112, 3, 1, b"\6"), (0x0112, 4, 1, b"\6"))) == 6
+
+
+@pytest.mark.parametrize("case", ODD)
+@pytest.mark.parametrize("form", ["JPEG", "PNG", "WEBP"])
+def test_a_picture_with_such_an_entry_is_taken_as_it_is_stored_and_that_is_told(
+    tmp_path: Path, form: str, case: str
+) -> None:
+    path = tmp_path / "x"
+    pixels = np.random.default_rng(0).integers(0, 256, (8, 12, 3), np.uint8)
+    kept: dict[str, object] = {"lossless": True} if form == "WEBP" else {}
+    Image.fromarray(pixels).save(path, form, exif=b"Exif\0\0" + ODD[case], **kept)
+    stream = read(path, "x", ReadOptions())
+    assert stream.tensors[0].spec.shape == (8, 12, 3)
+    assert stream.notes == (f"{path}: its EXIF data are damaged, so it is taken as it is stored",)
+    assert values(stream.tensors[0]).shape == (8, 12, 3)
+    assert read(path, "x", ReadOptions(exif=False)).notes == ()
 
 
 def test_a_directory_without_the_tag_turns_nothing() -> None:
@@ -59,9 +110,6 @@ def test_damaged_data_are_known_as_such(data: bytes) -> None:
     assert orientation(data) is None
 
 
-XMP = b'<rdf:Description tiff:Orientation="6"/>'
-
-
 @pytest.mark.parametrize(
     ("exif", "xmp", "want"),
     [
@@ -74,6 +122,7 @@ XMP = b'<rdf:Description tiff:Orientation="6"/>'
         (oriented(3), XMP, 3),
         (oriented(1), XMP, 1),
         (oriented(0), XMP, 1),
+        (oriented(9), XMP, None),
         (oriented(3).replace(b"\x12\x01", b"\x13\x01"), XMP, 6),
         (b"damaged", XMP, None),
     ],

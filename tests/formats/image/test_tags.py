@@ -36,15 +36,25 @@ def test_bigtiff_says_the_same_as_classic() -> None:
 
 
 @pytest.mark.parametrize("order", ["<", ">"])
-@pytest.mark.parametrize("kind", ["B", "H", "I"])
-def test_orientation_is_made_one_and_nothing_else(kind: str, order: str) -> None:
-    more: Tags = [(tags.ORIENTATION, kind, [6])]
+@pytest.mark.parametrize(
+    ("kind", "values", "said"), [("H", [6], 6), ("I", [6], 6), ("B", [6], None), ("H", [6, 6], None)]
+)
+def test_orientation_is_made_one_and_nothing_else(kind: str, values: list[int], said: int | None, order: str) -> None:
+    more: Tags = [(tags.ORIENTATION, kind, values)]
     data = tiff(RGB, order=order, more=more)
     found, _, _ = tags.directories(io.BytesIO(data), True)
-    assert found[0].one(tags.ORIENTATION) == 6
+    ((at, turned),) = found[0].turned.items()
+    assert turned == said
     changed = tags.upright(data, found)
-    assert first(changed).one(tags.ORIENTATION) == 1
-    assert sum(a != b for a, b in zip(data, changed, strict=True)) == 1
+    assert first(changed).turned == {at: 1}
+    assert (changed[:at], changed[at + 12 :]) == (data[:at], data[at + 12 :])
+
+
+def test_orientation_of_a_bigtiff_is_made_one() -> None:
+    data = saved(RGB, "TIFF", big_tiff=True, tiffinfo={274: 6})
+    found, _, _ = tags.directories(io.BytesIO(data), True)
+    assert list(found[0].turned.values()) == [6]
+    assert list(first(tags.upright(data, found)).turned.values()) == [1]
 
 
 def test_a_missing_tag_has_its_default_or_is_an_error() -> None:

@@ -331,6 +331,27 @@ def test_orientation_of_shallow_and_deep(tmp_path: Path, dtype: str, value: int,
     assert np.array_equal(array_of(path, exif=False), x)
 
 
+@pytest.mark.parametrize(
+    ("kind", "numbers", "turned"),
+    [
+        ("I", [3], True), ("b", [3], True), ("h", [3], True), ("i", [3], True), ("H", [0], False),
+        ("B", [3], None), ("H", [3, 3], None), ("H", [9], None), ("i", [-3], None), ("f", [3], None), ("d", [3], None),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_an_orientation_of_an_odd_type_never_turns_unseen(
+    tmp_path: Path, dtype: str, kind: str, numbers: list[int], turned: bool | None, order: str
+) -> None:
+    """Half a turn keeps the shape: what a decoder does of its own accord nobody would notice."""
+    x = np.arange(5 * 7 * 3).reshape(5, 7, 3).astype(dtype)
+    path = page(tmp_path, x, order=order, more=[(274, kind, numbers)])
+    assert np.array_equal(array_of(path), x[::-1, ::-1] if turned else x)
+    assert np.array_equal(array_of(path, exif=False), x)
+    told = f"{path}: its EXIF data are damaged, so it is taken as it is stored"
+    assert read(path, "x", ReadOptions()).notes == (() if turned is not None else (told,))
+
+
 XMP = b'<x:xmpmeta><rdf:Description tiff:Orientation="6"/></x:xmpmeta>'
 
 
