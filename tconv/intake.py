@@ -91,6 +91,8 @@ def merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
 def _containers_lost(one: Input, stream: Stream) -> Iterator[str]:
     """What becomes of a checkpoint's structure: its tensors are called as before, by their keys."""
     tree = stream.extra.tree
+    if tree is None:
+        return
     plain = left_out(replace(stream.extra, metadata={}), texts=True)
     if plain:
         yield f"{one.path}: left out, as tensors of several files are merged: {selection.first_few(plain)}"

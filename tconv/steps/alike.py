@@ -37,10 +37,10 @@ def once_a_kind(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor
 
 
 def _kind(tensor: Tensor) -> tuple[object, ...]:
-    """All else that there is to see; of attributes and operations, which objects they are: ``known`` has them."""
+    """All else that there is to see; of what has parts, which objects they are: ``known`` has them."""
     spec = tensor.spec
-    seen = spec.dtype, spec.shape, spec.axes, spec.range, spec.device, id(spec.attrs)
-    return (*seen, id(tensor.ops), tensor.source.dtype)
+    seen = id(spec.dtype), spec.shape, spec.axes, spec.range, spec.device, id(spec.attrs)
+    return (*seen, id(tensor.ops), id(tensor.source.dtype))
 
 
 def _named(spec: Spec, like: Spec) -> Spec:
