@@ -60,6 +60,8 @@ def select(request: Request, stream: Stream, target: Target) -> Stream:
 
 def concerned(request: Request, parts: Sequence[tuple[Input, Stream]]) -> Sequence[tuple[Input, Stream]]:
     """The inputs of one file of which --only and --skip leave something: what is odd about others is of no concern."""
+    if not (request.only or request.skip):
+        return parts
     kept = []
     for one, stream in parts:
         with suppress(selection.NothingLeft):
