@@ -101,13 +101,16 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def natural(path: Path) -> list[int | str]:
-    """The order of people: ``2.png`` before ``10.png``, folder by folder.
+    """The order of people: ``2.png`` before ``10.png``, folder by folder."""
+    return _natural(str(path))
 
-    Three items for each piece of the name, in one list: of a hundred thousand names each item that is a list of its own
-    takes as much memory as an image does.
+
+def _natural(path: str) -> list[int | str]:
+    """Three items for each piece of the name, in one list: of a hundred thousand names each item that is a list of its
+    own takes as much memory as an image does.
     """
     key: list[int | str] = []
-    for part in str(path).split(os.sep):  # noqa: PTH206  # the parts would stay in memory too
+    for part in path.split(os.sep):  # noqa: PTH206  # the parts would stay in memory too
         for text in filter(None, re.split(r"([0-9]+)", part)):
             key += (0, int(text), text) if text[0] in "0123456789" else (1, 0, text)
         key += (-1, 0, "")
@@ -248,7 +251,8 @@ def _walk(root: Path, failures: list[TconvError]) -> list[Path]:
             kept.append(name)
         folders[:] = kept
         paths += [Path(folder, f) for f in files if not f.startswith(".")]
-    return sorted(paths, key=natural)
+    shared = 0 if str(root) == "." else len(str(root))  # what all begin with would be in every key
+    return sorted(paths, key=lambda path: _natural(str(path)[shared:]))
 
 
 def _ignored(root: Path, others: Sequence[Path]) -> tuple[str, ...]:
