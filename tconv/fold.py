@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from tconv import batches, beside, intake, registry, selection, sharding, targets, tying, walk
@@ -52,7 +53,8 @@ def plan_all(
     *,
     blame: bool,
 ) -> tuple[list[Planned], dict[Path, TconvError]]:
-    """The files of all targets, and, if there is to be ``blame``, the inputs without which the others could be made.
+    """The files of all targets, and, if there is to be ``blame``, the inputs without which the others could be made;
+    else nobody plans again, and ``streams`` are taken out as they are used, for they take as much memory as the plan.
 
     Raises ``TconvError`` for everything else that is refused, all of it together. A target of which the patterns leave
     nothing is left out, if any other is there.
@@ -61,10 +63,11 @@ def plan_all(
     problems = Problems()
     refused: dict[Path, TconvError] = {}
     empty: list[TconvError] = []
+    take = streams.__getitem__ if blame else partial(_taken_out, streams)
     for target in chosen:
         alone = target.inputs[0].path if len(target.inputs) == 1 else ""
         try:
-            files += _plan_target(request, target, streams, steps, scan, labelling)
+            files += _plan_target(request, target, take, steps, scan, labelling)
         except selection.NothingLeft as nothing:
             empty.append(nothing.at(file=alone))
         except TconvError as problem:
@@ -76,6 +79,13 @@ def plan_all(
     problems.raise_all()
     raise_all(empty if not (files or refused) else [])
     return files, refused
+
+
+def _taken_out(streams: dict[Path, Stream], path: Path) -> Stream:
+    stream = streams.pop(path)
+    if not streams:
+        streams.clear()  # gives back the memory, too
+    return stream
 
 
 def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
@@ -97,7 +107,7 @@ def _blamed(problem: TconvError, target: Target) -> dict[Path, TconvError]:
 def _plan_target(
     request: Request,
     target: Target,
-    streams: dict[Path, Stream],
+    take: Callable[[Path], Stream],
     steps: Sequence[Step],
     scan: Scan | None,
     labelling: Labelling | None,
@@ -107,14 +117,9 @@ def _plan_target(
     Labels come after the steps, which never see them, and of each file by what is in it.
     """
     kind = registry.writer(target.format)
-    chosen = [(i, intake.select(request, streams[i.path], target)) for i in target.inputs]
-    stream = intake.merge(intake.concerned(request, chosen))
-    stream = beside.pictures_alone(stream) if target.format.group == "image" else stream
-    stream = intake.declared_by(request, stream)
-    selection.refuse_doubles(stream)
     stem = target.inputs[0].path.stem if target.split else target.path.stem
-    traces = walk.Traces(stream)
-    made = walk.chained(request, [walk.called(step, stem) for step in steps], stream, scan, traces.follow)
+    called, traces = [walk.called(step, stem) for step in steps], walk.Traces()
+    made = walk.chained(request, called, _merged(request, target, take), scan, traces.follow)
     owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
         Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
@@ -124,6 +129,16 @@ def _plan_target(
             _parts(request, own, _finished(_rounding(_tagged(whole, request, own), request), own, tie=request.tie)),
         )
     ]
+
+
+def _merged(request: Request, target: Target, take: Callable[[Path], Stream]) -> Stream:
+    """What goes into one target."""
+    chosen = [(i, intake.select(request, take(i.path), target)) for i in target.inputs]
+    stream = intake.merge(intake.concerned(request, chosen))
+    stream = beside.pictures_alone(stream) if target.format.group == "image" else stream
+    stream = intake.declared_by(request, stream)
+    selection.refuse_doubles(stream)
+    return stream
 
 
 def _labelled(labelling: Labelling | None, parts: Iterator[tuple[Path, Stream]]) -> Iterator[tuple[Path, Stream]]:

@@ -132,13 +132,16 @@ def _glob(pattern: str) -> list[Path]:
 
 
 def natural(path: Path) -> list[int | str]:
-    """The order of people: ``2.png`` before ``10.png``, folder by folder.
+    """The order of people: ``2.png`` before ``10.png``, folder by folder."""
+    return _natural(str(path))
 
-    Three items for each piece of the name, in one list: of a hundred thousand names each item that is a list of its own
-    takes as much memory as an image does.
+
+def _natural(path: str) -> list[int | str]:
+    """Three items for each piece of the name, in one list: of a hundred thousand names each item that is a list of its
+    own takes as much memory as an image does.
     """
     key: list[int | str] = []
-    for part in str(path).split(os.sep):  # noqa: PTH206  # the parts would stay in memory too
+    for part in path.split(os.sep):  # noqa: PTH206  # the parts would stay in memory too
         for text in filter(None, re.split(r"([0-9]+)", part)):
             key += (0, int(text), text) if text[0] in "0123456789" else (1, 0, text)
         key += (-1, 0, "")
@@ -182,7 +185,7 @@ def _inner(path: Path, root: Path) -> str:
 def _in_folder(root: Path, every: bool, apart: Path | None, wanted: Patterns) -> Found:
     """What a folder stands for, and what else is in it."""
     there = listed(root)
-    paths, hidden = sorted(there.paths, key=natural), sorted(there.hidden, key=natural)
+    paths, hidden = _in_order(there.paths, root), _in_order(there.hidden, root)
     if apart is not None and apart.exists():
         paths = [path for path in paths if path.name != apart.name or not path.samefile(apart)]
     found = _meant_in(root, paths, there.failures, every, wanted)
@@ -194,6 +197,12 @@ def _in_folder(root: Path, every: bool, apart: Path | None, wanted: Patterns) ->
         )
     ignored = (*found.ignored, *hidden)
     return replace(found, ignored=ignored, notes=_ignored(root, ignored))
+
+
+def _in_order(paths: list[Path], root: Path) -> list[Path]:
+    """In natural order. The root, with which all begin, would be in every key, and take memory."""
+    shared = 0 if str(root) == "." else len(str(root))
+    return sorted(paths, key=lambda path: _natural(str(path)[shared:]))
 
 
 def _meant_in(root: Path, paths: Sequence[Path], failures: list[TconvError], every: bool, wanted: Patterns) -> Found:

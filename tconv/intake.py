@@ -65,6 +65,8 @@ def select(request: Request, stream: Stream, target: Target) -> Stream:
 
 def concerned(request: Request, parts: Sequence[tuple[Input, Stream]]) -> Sequence[tuple[Input, Stream]]:
     """The inputs of one file of which --only and --skip leave something: what is odd about others is of no concern."""
+    if not (request.only or request.skip):
+        return parts
     kept = []
     for one, stream in parts:
         with suppress(selection.NothingLeft):
@@ -96,6 +98,8 @@ def merge(parts: Sequence[tuple[Input, Stream]]) -> Stream:
 def _containers_lost(one: Input, stream: Stream) -> Iterator[str]:
     """What becomes of a checkpoint's structure: its tensors are called as before, by their keys."""
     tree = stream.extra.tree
+    if tree is None:
+        return
     plain = left_out(replace(stream.extra, metadata={}), texts=True)
     if plain:
         yield f"{one.path}: left out, as tensors of several files are merged: {selection.first_few(plain)}"

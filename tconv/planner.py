@@ -193,6 +193,10 @@ def _drafted(
         steps = chain.steps_for(request, found, chosen, form)
         chain.refuse_idle_padding(request, steps, chosen)
         beside, heard = labelling.fitting(request, labels, chosen)
+        kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
+        ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
+        ruling = bool(request.skip or kept or any(step.name == "match" for step in ruled))
+        names = [*names_of(request, chosen, streams), *(one.name for one in found.unwanted)] if ruling else []
         blame = request.on_bad == "skip" or bool(bad)
         files, refused = plan_all(request, chosen, streams, steps, scan, beside, blame=blame)
         if not refused:
@@ -214,10 +218,7 @@ def _drafted(
         existing += clearance.check_report(Path(os.path.realpath(request.report)), read, [f.path for f in outputs])
     notes = [*found.notes, *heard, *(n for f in files for n in (*f.stream.notes, *told(f)))]
     notes += [*map(str, earlier), *(one.note() for one in old)] if request.force else ()
-    kept = [pattern.partition("=")[0] for s in steps for one in s.flat() for pattern in getattr(one, "keep", ())]
-    ruled = list(takewhile(lambda step: step.name != "stack", steps))  # which has another name
-    if request.skip or kept or any(step.name == "match" for step in ruled):
-        names = names_of(request, chosen, streams) + [one.name for one in found.unwanted]
+    if ruling:
         chain.refuse_idle_rules(ruled, names)
         notes += selection.unmatched(names, request.skip)
         selection.refuse_unmatched("--keep", names, kept)

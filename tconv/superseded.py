@@ -51,9 +51,12 @@ def superseded(targets: Iterable[Target], written: Collection[Path], read: Itera
 
     Nothing that is ``read`` is ever removed: ``TconvError`` where it would be taken for the new checkpoint.
     """
+    sharded = dict.fromkeys(target for target in targets if target.sharded)
+    if not sharded:
+        return []
     places, inputs = set(written), {os.path.realpath(path) for head in read for path in (head, *_shards(head))}
     found = []
-    for target in dict.fromkeys(t for t in targets if t.sharded):
+    for target in sharded:
         for head in _heads(target):
             shards = (path for path in _shards(head) if path not in places and os.path.realpath(path) not in inputs)
             old = Superseded(target, head, head in places, tuple(shards))

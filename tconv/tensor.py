@@ -56,6 +56,10 @@ class Spec:
         """Bytes in a file."""
         return self.dtype.nbytes(self.size)
 
+    def named(self, name: str, alias_of: str | None = None) -> Spec:
+        """The same of another name and alias; ``dataclasses.replace`` takes three times as long."""
+        return Spec(name, self.dtype, self.shape, self.axes, self.range, self.device, alias_of, self.attrs)
+
     def axis(self, name: str) -> int | None:
         """Where the axis of that letter is, or None."""
         at = self.axes.find(name) if self.axes else -1

@@ -17,14 +17,17 @@ _TRACED = 3  # tensors of a file
 class Traces:
     """The specs of a few tensors, the first of each dtype, on their way through the steps."""
 
-    def __init__(self, stream: Stream) -> None:
-        first: dict[DType, Spec] = {}
-        for tensor in stream.tensors:
-            first.setdefault(tensor.spec.dtype, tensor.spec)
-        self._specs = [[spec] for spec in list(first.values())[:_TRACED]]
+    def __init__(self) -> None:
+        self._specs: list[list[Spec]] | None = None
 
     def follow(self, stream: Stream) -> None:
         """One step further. What a step made one of is that one from there on, what it dropped is followed no more."""
+        if self._specs is None:
+            first: dict[DType, Spec] = {}
+            for tensor in stream.tensors:
+                first.setdefault(tensor.spec.dtype, tensor.spec)
+            self._specs = [[spec] for spec in list(first.values())[:_TRACED]]
+            return
         names = {trace[-1].name for trace in self._specs}
         now = {t.spec.name: t.spec for t in stream.tensors if t.spec.name in names}
         if len(stream.tensors) == 1:
@@ -34,7 +37,7 @@ class Traces:
 
     @property
     def found(self) -> tuple[tuple[Spec, ...], ...]:
-        return tuple(tuple(trace) for trace in self._specs)
+        return tuple(tuple(trace) for trace in self._specs or ())
 
 
 def called(step: Step, name: str) -> Step:
@@ -50,9 +53,12 @@ def chained(
 ) -> list[Stream]:
     """The stream through every step: one, or of those batches into which the first step that gathers divides it.
 
-    ``follow`` sees the first of them after every step. At the end they say which tensors are the same.
+    ``follow`` sees the first of them before the first step and after every one. At the end they say which tensors are
+    the same.
     """
     streams, size = [stream], request.batch_size
+    del stream  # of a hundred thousand images, what no step will see again takes as much memory as the plan
+    follow(streams[0])
     for step in steps:
         if step.gathers and size is not None:
             streams, size = batches.cut(streams[0], size, drop_last=request.drop_last), None

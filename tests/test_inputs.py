@@ -51,6 +51,18 @@ def test_numbers_sort_as_people_count() -> None:
     ]  # fmt: skip
 
 
+def test_files_of_a_folder_sort_alike_wherever_it_is_named_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = ["2/9.png", "2.png", "10/1.png", "10.png", "a/2.png", "a/10.png", "a1b2.png"]
+    for name in reversed(wanted):
+        png(tmp_path / "x" / name)
+    monkeypatch.chdir(tmp_path)
+    assert names([tmp_path / "x"]) == names(["x"]) == names(["x/"]) == names(["../" + tmp_path.name + "/x"]) == wanted
+    monkeypatch.chdir("x")
+    assert names(["."]) == names(["../x"]) == wanted
+
+
 def test_a_folder_is_searched_all_the_way_down_but_not_where_it_is_hidden(tmp_path: Path) -> None:
     for name in ("10.png", "2.png", "sub/1.png", ".hidden.png", ".git/x.png"):
         png(tmp_path / name)

@@ -154,6 +154,7 @@ def test_who_runs_models_is_imported_by_name_only() -> None:
         ("from tconv.cli.app import run; run(['--help'])", ["numpy", "cv2", "PIL", "torch", "tensorflow", "yaml"]),
         ("from tconv.cli.app import run; run(['quantize-model', '--help'])", ["numpy", "onnx", "onnxruntime", "torch"]),
         ("from tconv.cli.app import run; run(['convert', '--help'])", ["numpy", "cv2", "PIL", "torch", "tensorflow"]),
+        ("from tconv.cli.app import run; run(['convert', '--help'])", ["tconv.cli.check", "tconv.cli.stats"]),
     ],
 )
 def test_what_is_not_needed_is_not_imported(code: str, absent: list[str]) -> None:

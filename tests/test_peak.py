@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tconv import job
 from tconv.pipeline import steps_from_text
-from tconv.planner import Plan
+from tconv.planner import Plan, plan
 from tconv.request import Request, Silent
 
 MB = 1 << 20
@@ -78,3 +79,22 @@ def test_the_peak_is_what_the_plan_says(
         want = want.T if text.startswith("permute") else want.astype(np.float16)
     got = np.load(target)
     assert np.array_equal(got if path.suffix == ".npy" else got["x"], want)
+
+
+def test_an_image_takes_no_more_than_a_kilobyte_of_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # the name of the folder would count, too
+    Image.new("RGB", (9, 7)).save("seed.jpg")
+    data = Path("seed.jpg").read_bytes()
+    peaks, sizes = [], (50, 2000, 4000)  # the first imports what is needed
+    for size in sizes:
+        folder = Path(str(size))
+        folder.mkdir()
+        for n in range(size):
+            (folder / f"{n:06}.jpg").write_bytes(data)
+        steps = tuple(steps_from_text(["resize(8x8)", "scale", "normalize(imagenet)", "permute(CHW)"]))
+        tracemalloc.start()
+        made = plan(Request((str(folder),), output="out.npy", steps=steps), Silent(), {})
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert made.files[0].stream.tensors[0].spec.shape == (size, 3, 8, 8)
+    assert (peaks[2] - peaks[1]) / (sizes[2] - sizes[1]) < 1024

@@ -45,9 +45,10 @@ def test_what_nobody_said_needs_no_saying() -> None:
 def test_every_option_is_one_of_the_command_line(option: str) -> None:
     import typer
 
-    from tconv.cli.app import app
+    from tconv.cli.app import with_verbs
 
-    verb = typer.main.get_command(app).commands["convert"]  # type: ignore[attr-defined]  # it is a group
+    group = typer.main.get_command(with_verbs(["convert"]))
+    verb = group.commands["convert"]  # type: ignore[attr-defined]  # it is a group
     known = {name for param in verb.params for name in param.opts}
     assert {"layout": "--input-layout", "exif": "--no-exif"}.get(option, f"--{option}") in known
 

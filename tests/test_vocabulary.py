@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from tconv import vocabulary
-from tconv.cli.app import app
+from tconv.cli.app import with_verbs
 from tconv.errors import UsageError
 from tconv.pipeline import steps_from_text
 from tconv.registry import STEPS
@@ -17,7 +17,7 @@ from tconv.registry import STEPS
 
 def options() -> set[str]:
     """The options of convert."""
-    command: Any = typer.main.get_command(app)
+    command: Any = typer.main.get_command(with_verbs(["convert"]))
     return {name for param in command.commands["convert"].params for name in param.opts}
 
 

@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import importlib
 import io
 import os
 import signal
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from tconv import __version__
-from tconv.cli import (
-    check,
-    console,
-    convert,
-    devices,
-    diff,
-    doctor,
-    dry_run,
-    formats,
-    inspect,
-    pipelines,
-    quantize_model,
-    schema,
-    stats,
-    steps,
-)
+from tconv.cli import console
 from tconv.cli.verb import Verb, take_as_typed
 from tconv.errors import TconvError, UsageError, printable
 
+# Which module each is in; in the order of the help.
+VERBS = {
+    "convert": "convert",
+    "plan": "dry_run",
+    "inspect": "inspect",
+    "doctor": "doctor",
+    "check": "check",
+    "diff": "diff",
+    "stats": "stats",
+    "quantize-model": "quantize_model",
+    "devices": "devices",
+    "formats": "formats",
+    "steps": "steps",
+    "pipelines": "pipelines",
+    "schema": "schema",
+}
 DEFAULT_VERB = "convert"
 WRONG = 2  # the exit code of a wrong command
 
@@ -47,7 +50,7 @@ class DefaultVerb(TyperGroup):
             ctx.exit(WRONG)
         if args and args[0] not in self.commands and args[0].split("=")[0] not in own:
             if not ctx.resilient_parsing:
-                _refuse_mistyped_verb(args[0], list(_VERBS))
+                _refuse_mistyped_verb(args[0], list(VERBS))
             args = [DEFAULT_VERB, *args]
         take_as_typed(self.get_params(ctx))
         return super().parse_args(ctx, args)
@@ -123,25 +126,24 @@ def root(
     """
 
 
-for _module in (
-    convert, dry_run, inspect, doctor, check, diff, stats, quantize_model, devices, formats, steps, pipelines, schema,
-):  # fmt: skip
-    _module.register(app)
-_VERBS: dict[str, Any] = {}
-for _command in app.registered_commands:
-    _command.cls = Verb
-    _VERBS[getattr(_command.callback, "__name__", "").replace("_", "-")] = _command
+def with_verbs(verbs: Iterable[str]) -> typer.Typer:
+    """The root with these verbs, whose modules are imported now."""
+    made = copy.copy(app)
+    made.registered_commands = []
+    for verb in verbs:
+        importlib.import_module(f"tconv.cli.{VERBS[verb]}").register(made)
+    for command in made.registered_commands:
+        command.cls = Verb
+    return made
 
 
 def _with_verbs_for(argv: list[str]) -> typer.Typer:
-    """The root with the one verb that ``argv`` asks for: Typer takes longer to make all of them than a small conversion
-    takes. With all where it is an option of the root that comes first, or nothing does.
+    """The root with the one verb that ``argv`` asks for: to make all of them takes longer than a small conversion does.
+    With all where it is an option of the root that comes first, or nothing does.
     """
     if not argv or argv[0].startswith("-"):
-        return app
-    one = copy.copy(app)
-    one.registered_commands = [_VERBS.get(argv[0], _VERBS[DEFAULT_VERB])]
-    return one
+        return with_verbs(VERBS)
+    return with_verbs([argv[0] if argv[0] in VERBS else DEFAULT_VERB])
 
 
 class Terminated(BaseException):

@@ -192,13 +192,15 @@ def _run(request: Request, terminal: Console) -> int:
 def _tell(planned: Plan, terminal: Console) -> None:
     """What of the options has no effect, and the plan for who wants to know what is being done."""
     from tconv.cli.dry_run import idle_options
-    from tconv.cli.plan import lines
 
     for text in idle_options(planned):
         terminal.later(text)
     terminal.flush()
-    for line in lines(planned) if terminal.verbose else ():
-        terminal.note(line)
+    if terminal.verbose:
+        from tconv.cli.plan import lines
+
+        for line in lines(planned):
+            terminal.note(line)
 
 
 def register(app: typer.Typer) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple, Protocol
+import struct
+from typing import NewType, Protocol
 
 from tconv.errors import TconvError
 
@@ -14,19 +15,17 @@ class Open(Protocol):
     def fileno(self) -> int: ...
 
 
-class Stamp(NamedTuple):
-    """What changes when a file is replaced or written to; times in nanoseconds."""
+# What changes when a file is replaced or written to, packed: as four numbers it would take a fifth of an image's plan.
+Stamp = NewType("Stamp", bytes)
 
-    device: int
-    inode: int
-    size: int
-    modified: int
+_FIELDS = struct.Struct("=QQQq")
+_WORD = (1 << 64) - 1  # some file systems of Windows number inodes in more bits
 
 
 def stamp(file: Open) -> Stamp:
-    """That of an open file, now."""
+    """That of an open file, now: device, inode, size, and the time of its last change in nanoseconds."""
     found = os.fstat(file.fileno())
-    return Stamp(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return Stamp(_FIELDS.pack(found.st_dev, found.st_ino & _WORD, found.st_size, found.st_mtime_ns))
 
 
 def refuse_changed(file: Open, seen: Stamp | None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tconv.parts import Parts
-from tconv.tensor import Spec, Tensor
+from tconv.tensor import Tensor
 
 if TYPE_CHECKING:
     from tconv.ops import Op
@@ -31,18 +31,17 @@ def once_a_kind(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor
             ops = chains.setdefault(made.ops, made.ops)
             known[key] = tensor, tensor if made is tensor else Tensor(made.spec, made.source, ops)
         first, made = known[key]
-        return tensor if made is first else Tensor(_named(made.spec, tensor.spec), tensor.source, made.ops)
+        return tensor if made is first else _like(made, tensor)
 
     return changed
 
 
 def _kind(tensor: Tensor) -> tuple[object, ...]:
-    """All else that there is to see; of attributes and operations, which objects they are: ``known`` has them."""
+    """All else that there is to see; of what has parts, which objects they are: ``known`` has them."""
     spec = tensor.spec
-    seen = spec.dtype, spec.shape, spec.axes, spec.range, spec.device, id(spec.attrs)
-    return (*seen, id(tensor.ops), tensor.source.dtype)
+    seen = id(spec.dtype), spec.shape, spec.axes, spec.range, spec.device, id(spec.attrs)
+    return (*seen, id(tensor.ops), id(tensor.source.dtype))
 
 
-def _named(spec: Spec, like: Spec) -> Spec:
-    """``spec`` with the name, and the alias, of another; ``dataclasses.replace`` takes three times as long."""
-    return Spec(like.name, spec.dtype, spec.shape, spec.axes, spec.range, spec.device, like.alias_of, spec.attrs)
+def _like(made: Tensor, tensor: Tensor) -> Tensor:
+    return Tensor(made.spec.named(tensor.spec.name, tensor.spec.alias_of), tensor.source, made.ops)

@@ -15,7 +15,7 @@ import typer
 from PIL import Image, ImageCms
 
 from tconv import registry, runner
-from tconv.cli.app import app
+from tconv.cli.app import with_verbs
 from tconv.diagnose import examine as module
 from tconv.diagnose.examine import Diagnosis, Sizes, examine
 from tconv.diagnose.findings import RULES
@@ -109,7 +109,7 @@ def test_a_plain_photo_is_not_odd(tmp_path: Path) -> None:
 
 
 def test_the_options_it_names_are_those_of_convert() -> None:
-    (convert,) = [c for c in app.registered_commands if c.callback and c.callback.__name__ == "convert"]
+    (convert,) = with_verbs(["convert"]).registered_commands
     params = typer.main.get_command_from_info(convert, pretty_exceptions_short=False, rich_markup_mode=None).params
     known = {name for param in params for name in param.opts}
     texts = [text for rule in RULES for text in (rule.does, rule.option)]

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -59,6 +59,28 @@ def test_rgb_by_way_of_opencv_is_pillows(
     x = np.random.default_rng(seed).integers(0, 256, (height, width, 4), dtype=np.uint8)
     y = resample.rgb(x if padded else x[..., :3].copy(), high, wide, method, None)
     np.testing.assert_array_equal(y, pillow(x[..., :3], "RGB", high, wide, method))
+
+
+@given(sides, sides, sides, sides, methods, st.booleans(), st.lists(st.floats(0, 1), min_size=4, max_size=4), seeds)
+def test_rgb_of_a_part_is_pillows(
+    height: int, width: int, high: int, wide: int, method: str, padded: bool, ends: list[float], seed: int
+) -> None:
+    top, bottom = sorted(round(end * height, 2) for end in ends[:2])
+    left, right = sorted(round(end * width, 2) for end in ends[2:])
+    assume(top < bottom and left < right)
+    x = np.random.default_rng(seed).integers(0, 256, (height, width, 4), dtype=np.uint8)
+    y = resample.rgb(x if padded else x[..., :3].copy(), high, wide, method, (top, left, bottom, right))
+    image = Image.fromarray(np.ascontiguousarray(x[..., :3]))
+    want = image.resize((wide, high), Image.Resampling[method.upper()], (left, top, right, bottom))
+    np.testing.assert_array_equal(y, np.asarray(want))
+
+
+def test_a_resized_picture_is_not_overwritten_by_the_next() -> None:
+    x = np.random.default_rng(0).integers(0, 256, (60, 80, 4), dtype=np.uint8)
+    first = resample.rgb(x, 30, 40, "bilinear", None)
+    kept = first.copy()
+    resample.rgb(255 - x, 30, 40, "bilinear", None)
+    np.testing.assert_array_equal(first, kept)
 
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])

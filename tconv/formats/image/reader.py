@@ -8,8 +8,8 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -27,6 +27,7 @@ from tconv.tensor import Extra, Raster, ReadOptions, Scalable, Stream, Tensor
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
+    from tconv.tensor import Spec
 
 _LIBRARIES = {"jpeg": "simplejpeg", "pnm": "NumPy", "pfm": "NumPy"}
 _DATA = Extra(kind="data")  # one for all images
@@ -52,9 +53,57 @@ def read(path: Path, name: str, options: ReadOptions) -> Stream:
     """
     with _refusing(path):
         family, header, seen = _scan(path, options)
-        spec = describe(name, header, options)
-    source = ImageSource(path, spec.dtype, spec.shape, family, header, options, seen)
-    return Stream((Tensor(spec, source),), _DATA, tuple(_notes(path, header, options)))
+        kind = _kind_of(family, header, header.library, options)
+    tensor = Tensor(kind.spec.named(name), ImageSource(path, kind, seen))
+    return Stream((tensor,), _DATA, tuple(_notes(path, header, options)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """What image files have in common that are decoded alike: one object for all of them, since they are many.
+
+    ``spec`` is of no name. ``padded``: see ``tensor.Raster``.
+    """
+
+    family: str
+    header: Header
+    options: ReadOptions
+    spec: Spec
+    padded: bool = False
+
+    @property
+    def direct(self) -> bool:
+        """Whether what the JPEG decoder gives is the picture."""
+        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1
+        return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
+
+    @property
+    def orientation(self) -> int:
+        return (self.header.orientation or 1) if self.options.exif else 1
+
+    def shrink(self, height: int, width: int) -> int:
+        """For a resize to that size the file is decoded at one such-th of its own."""
+        high, wide = self.spec.shape[:2]
+        if not self.options.fast or self.family != "jpeg" or min(high, wide) < _SMALL:
+            return 1
+        gap = min(high / height, wide / width)
+        return next((n for n in _SHRINKS if gap >= _GAP * n), 1)
+
+
+@lru_cache(maxsize=1 << 12)
+def _kind_of(family: str, header: Header, library: str, options: ReadOptions) -> Kind:
+    """``library`` is the header's, since headers are equal that differ in nothing else."""
+    return Kind(family, header, options, describe("", header, options))
+
+
+@lru_cache(maxsize=1 << 12)
+def _smaller(kind: Kind, shrink: int) -> tuple[Kind, tuple[float, float, float, float]]:
+    """How the file is decoded at one ``shrink``-th of its size, and where in there the picture lies."""
+    header, padded, turned = kind.header.shrunk(shrink), kind.direct, kind.orientation
+    size = (header.width, header.height) if turned > 4 else (header.height, header.width)
+    shape = (*size, 4) if padded else (*size, *kind.spec.shape[2:])
+    box = turn_box((0, 0, kind.header.height / shrink, kind.header.width / shrink), *header.size, turned)
+    return Kind(kind.family, header, kind.options, replace(kind.spec, shape=shape), padded), box
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +111,30 @@ class ImageSource(Scalable):
     """An image file; it decodes whole."""
 
     path: Path
-    dtype: DType
-    shape: tuple[int, ...]
-    family: str
-    header: Header
-    options: ReadOptions
+    kind: Kind
     seen: Stamp
-    padded: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.kind.spec.dtype
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.kind.spec.shape
 
     @property
     def seekable(self) -> bool:
         return False
 
     @property
+    def header(self) -> Header:
+        return self.kind.header
+
+    @property
     def decoder(self) -> str:
         """The library that decodes the pixels."""
         usual = "Pillow" if self.header.dtype in (BOOL, UINT8) else "OpenCV"
-        return self.header.library or _LIBRARIES.get(self.family, usual)
+        return self.header.library or _LIBRARIES.get(self.kind.family, usual)
 
     def read(self, lo: int, hi: int, out: Array | None = None) -> Array:
         """See ``tensor.Source``. The whole is decoded, straight into ``out`` where it is asked for the whole."""
@@ -98,29 +154,19 @@ class ImageSource(Scalable):
         """See ``tensor.Scalable``: of a JPEG the pixels as Pillow keeps them, and if the user wants it fast at the
         least fraction of its size at which both sides are still twice what is asked for.
         """
-        shrink, padded, turned = self._shrink(height, width), self._direct, self._orientation
-        if shrink == 1 and not padded:
+        shrink = self.kind.shrink(height, width)
+        if shrink == 1 and not self.kind.direct:
             return None
-        header = self.header.shrunk(shrink)
-        size = (header.width, header.height) if turned > 4 else (header.height, header.width)
-        shape = (*size, 4) if padded else (*size, *self.shape[2:])
-        source = ImageSource(self.path, self.dtype, shape, self.family, header, self.options, self.seen, padded)
-        box = turn_box((0, 0, self.header.height / shrink, self.header.width / shrink), *header.size, turned)
-        return Raster(source, box, padded, shrink)
-
-    def _shrink(self, height: int, width: int) -> int:
-        high, wide = self.shape[:2]
-        if not self.options.fast or self.family != "jpeg" or min(high, wide) < _SMALL:
-            return 1
-        gap = min(high / height, wide / width)
-        return next((n for n in _SHRINKS if gap >= _GAP * n), 1)
+        kind, box = _smaller(self.kind, shrink)
+        return Raster(ImageSource(self.path, kind, self.seen), box, kind.padded, shrink)
 
     def _decode(self, out: Array) -> None:
         with _refusing(self.path):
             data = self._bytes()
-            if self._direct:
+            kind = self.kind
+            if kind.direct:
                 # Bit for bit what the long way gives, but without a copy: most images that anyone has.
-                jpeg.decode_as(data, self.header, self.options.channels.upper() + "X" * self.padded, out)
+                jpeg.decode_as(data, kind.header, kind.options.channels.upper() + "X" * kind.padded, out)
             else:
                 self._assemble(data, out)
 
@@ -131,23 +177,15 @@ class ImageSource(Scalable):
             refuse_changed(file, self.seen)
         return data
 
-    @property
-    def _direct(self) -> bool:
-        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self._orientation == 1
-        return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
-
-    @property
-    def _orientation(self) -> int:
-        return (self.header.orientation or 1) if self.options.exif else 1
-
     def _assemble(self, data: bytes, out: Array) -> None:
-        every = self.options.frames == "all" and self.header.frames > 1
-        decoder = _family(self.family)
+        header, options = self.kind.header, self.kind.options
+        every = options.frames == "all" and header.frames > 1
+        decoder = _family(self.kind.family)
         places = out if every else out[None]
         done = 0
-        for picture in decoder.decode(data, self.header, len(places)):
-            _check(picture, self.header)
-            place(assemble(picture, self.header, self.options), self._orientation, places[done])
+        for picture in decoder.decode(data, header, len(places)):
+            _check(picture, header)
+            place(assemble(picture, header, options), self.kind.orientation, places[done])
             done += 1
         if done < len(places):
             raise EOFError(f"it has {done} frames of the {len(places)} that it should have")
