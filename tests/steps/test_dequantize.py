@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tconv.errors import TconvError, UsageError
+from tconv.evaluate import evaluate
 from tconv.pipeline import steps_from_text
 from tconv.quant import noted
 from tconv.quant.grid import TARGETS
@@ -83,6 +84,34 @@ def test_half_is_rounded_once(name: str, kind: torch.dtype) -> None:
     made = values(settled(Dequant(name), first))["w"]
     assert made.dtype.name == name
     assert made.astype(np.float32).tolist() == want.to(kind).float().tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "q", "scale", "want"),
+    [
+        # Products that float32 rounds to the middle between two numbers of the target, on whose other side they are.
+        ("float16", 127, "0x1.a3a74ep-7", "0x1.a04p+0"),  # 0x1.a05fff64p+0: below the middle of …04 and …08
+        ("float16", -77, "0x1.3fb036p-7", "-0x1.80cp-1"),  # -0x1.80a000f8p-1: beyond that of …08 and …0c
+        ("bfloat16", 127, "0x1.254a96p-6", "0x1.24p+1"),  # 0x1.230000d4p+1
+        ("bfloat16", 113, "0x1.29e958p-6", "0x1.06p+1"),  # 0x1.06ffffb0p+1
+    ],
+)
+def test_products_near_the_middle_are_rounded_once(name: str, q: int, scale: str, want: str) -> None:
+    given = plain(np.full((2, 3), q, np.int8), np.array(float.fromhex(scale), np.float32))
+    assert {float(x).hex() for x in values(settled(Dequant(name), given))["w"].reshape(-1)} == {
+        float.fromhex(want).hex()
+    }
+
+
+def test_what_float32_does_not_hold_is_refused_or_clamped() -> None:
+    given = plain(np.array([[127, 1], [-128, 0]], np.int8), np.array(3e38, np.float32))
+    made = settled(Dequant(), given).tensors[0]
+    _, account = evaluate(made)
+    ((key, lost),) = account.refused()
+    assert (lost.overflow, key.step) == (2, "dequantize")
+    clamped, _ = evaluate(replace(made, ops=(replace(made.ops[0], on_overflow="saturate"),)))  # type: ignore[call-arg]  # a Dequantize has it
+    top = float(np.finfo(np.float32).max)
+    assert clamped.tolist() == [[top, float(np.float32(3e38))], [-top, 0]]
 
 
 def test_in_one_chain_with_quantize() -> None:
