@@ -263,7 +263,7 @@ def test_groups_are_those_of_the_metadata() -> None:
 def test_what_the_metadata_tell_of_must_have_its_scales() -> None:
     made = written(settled(Quant("int8"), weights(tensor(random(4, 8), "a"), tensor(random(4, 8), "b"))))
     part = made.with_tensors([t for t in made.tensors if t.spec.name != "a.scale"])
-    with pytest.raises(TconvError, match="a: .*it is quantized, as the metadata of the file say, and there is no scale"):
+    with pytest.raises(TconvError, match=r"a: .*it is quantized, as the metadata .* say, and there is no"):
         settled(Dequant(), part)
     gone = made.with_tensors([t for t in made.tensors if not t.spec.name.startswith("a")])
     assert list(values(settled(Dequant(), gone))) == ["b"]  # what is not there at all is not missed
