@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +33,7 @@ class Pt2eRoute(Route):
     def __init__(self, path: Path, workers: int) -> None:
         self._path = path
         torch.set_num_threads(workers)
-        self._program = _loaded(path)
+        self._program = _loaded(path, "is no program that torch.export loads", path)
         self._module = self._program.module()
 
     def check(self, how: How) -> None:
@@ -47,6 +47,10 @@ class Pt2eRoute(Route):
                 raise UsageError(f"{option} is not for .pt2: torchao has its own way", remedy="leave it out")
 
     @property
+    def files(self) -> Sequence[Path]:
+        return [self._path]
+
+    @property
     def wanted(self) -> Wanted:
         names = self._program.graph_signature.user_inputs
         if len(names) != 1:
@@ -58,7 +62,7 @@ class Pt2eRoute(Route):
         return Wanted(str(names[0]), shape, str(value.dtype).removeprefix("torch."))
 
     def run(self, batch: Array) -> Mapping[str, Array]:
-        return _run(self._module, batch)
+        return _run(self._module, batch, self._path)
 
     def quantize(self, batches: Batches, how: How, path: Path) -> None:
         quantizer = x86.X86InductorQuantizer()
@@ -76,19 +80,21 @@ class Pt2eRoute(Route):
             raise theirs("torchao cannot quantize it", problem, self._path) from problem
 
     def reopened(self, path: Path) -> Run:
-        module = _loaded(path).module()
-        return lambda batch: _run(module, batch)
+        module = _loaded(path, "what torchao made of it cannot be loaded", self._path).module()
+        return lambda batch: _run(module, batch, self._path)
 
 
-def _loaded(path: Path) -> Any:
-    """The program, of which no pickle is taken that holds more than tensors."""
+def _loaded(path: Path, what: str, model: Path) -> Any:
+    """The program, of which no pickle is taken that holds more than tensors; ``what`` is said of ``model`` where there
+    is none.
+    """
     try:
         with hushed(), _tensors_only():
             return torch.export.load(path)
     except MemoryError:
         raise
     except Exception as problem:
-        raise theirs("is no program that torch.export loads", problem, path) from problem
+        raise theirs(what, problem, model, staged=path) from problem
 
 
 @contextlib.contextmanager
@@ -106,11 +112,17 @@ def _tensors_only() -> Iterator[None]:
             os.environ[name] = before
 
 
-def _run(module: Any, batch: Array) -> dict[str, Array]:
-    with torch.no_grad():
-        found = pytree.tree_leaves(module(torch.from_numpy(batch)))
+def _run(module: Any, batch: Array, path: Path) -> dict[str, Array]:
+    try:
+        with torch.no_grad():
+            found = pytree.tree_leaves(module(torch.from_numpy(batch)))
+        arrays = [values.numpy() for values in found]
+    except MemoryError:
+        raise
+    except Exception as problem:  # of torch's many kinds
+        raise theirs("torch cannot run it", problem, path) from problem
     names = ["output"] if len(found) == 1 else [f"output {n}" for n in range(len(found))]
-    return {name: values.numpy() for name, values in zip(names, found, strict=True)}
+    return dict(zip(names, arrays, strict=True))
 
 
 def _without_what_is_not_used(module: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -46,6 +46,15 @@ class Route(ABC):
     @abstractmethod
     def check(self, how: How) -> None:
         """Refuse what this way has no choice in."""
+
+    @property
+    @abstractmethod
+    def files(self) -> Sequence[Path]:
+        """Those that the model consists of."""
+
+    def advice(self) -> Sequence[str]:
+        """What the user should know of what is done to the model, besides that it is quantized."""
+        return ()
 
     @property
     @abstractmethod
@@ -94,9 +103,10 @@ def route_for(path: Path, workers: int) -> Route:
     return kind(path, workers)
 
 
-def theirs(what: str, problem: Exception, path: Path) -> TconvError:
-    """An error of a library, of which the first line says most."""
+def theirs(what: str, problem: Exception, path: Path, staged: Path | None = None) -> TconvError:
+    """An error of a library, of which the first line says most; ``staged``: a file of which no user knows."""
     text = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    text = text.replace(str(staged), "it") if staged else text
     return TconvError(f"{what}: {text[:200]}", file=path)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -60,6 +60,10 @@ class TfliteRoute(Route):
                 raise UsageError(f"{option} is for ONNX: TensorFlow's converter has its own way", remedy="leave it out")
 
     @property
+    def files(self) -> Sequence[Path]:
+        return [path for path in self._path.rglob("*") if path.is_file()]
+
+    @property
     def wanted(self) -> Wanted:
         _, inputs = self._signature.structured_input_signature
         if len(inputs) != 1:
@@ -71,7 +75,10 @@ class TfliteRoute(Route):
         return Wanted(name, tuple(spec.shape), spec.dtype.name)
 
     def run(self, batch: Array) -> Mapping[str, Array]:
-        made = self._signature(**{self.wanted.name: tf.constant(batch)})
+        try:
+            made = self._signature(**{self.wanted.name: tf.constant(batch)})
+        except (ValueError, TypeError, tf.errors.OpError) as problem:
+            raise theirs("TensorFlow cannot run it", problem, self._path) from problem
         return {name: np.asarray(values) for name, values in made.items()}
 
     def quantize(self, batches: Batches, how: How, path: Path) -> None:
@@ -116,7 +123,10 @@ class TfliteRoute(Route):
         def run(batch: Array) -> Mapping[str, Array]:
             # The interpreter is what the runner lies in, and must live as long.
             assert interpreter is not None
-            made = runner(**{name: _numbers(batch, into)})
+            try:
+                made = runner(**{name: _numbers(batch, into)})
+            except (ValueError, RuntimeError) as problem:
+                raise theirs("TensorFlow Lite cannot run it", problem, self._path) from problem
             return {key: _values(values, out[key]) for key, values in made.items()}
 
         return run

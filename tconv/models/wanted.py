@@ -44,12 +44,16 @@ def check(wanted: Wanted, samples: Sequence[Tensor]) -> None:
         if one.spec.shape != first.spec.shape or one.spec.dtype != first.spec.dtype:
             raise TconvError(
                 f"is {_given(one.spec)}, and {first.spec.name} is {_given(first.spec)}: a model takes equals",
-                remedy="--resize HxW, or a pipeline that resizes, makes the sizes equal",
+                remedy=_SIZES if len(one.spec.shape) == len(first.spec.shape) > 1 else _OTHERS,
                 file=one.source.path,
             )
     problem = _refusal(wanted, first.spec)
     if problem:
         raise TconvError(f"the model takes {wanted}, and the pipeline gives {_given(first.spec)}", remedy=problem)
+
+
+_SIZES = "--resize HxW, or a pipeline that resizes, makes the sizes equal"
+_OTHERS = "--only PATTERN says which arrays are samples, by their names"
 
 
 def _refusal(wanted: Wanted, spec: Spec) -> str:
@@ -58,8 +62,11 @@ def _refusal(wanted: Wanted, spec: Spec) -> str:
         return f"samples must have {max(len(wanted.shape) - 1, 0)} axes: the batch is put in front of them"
     if not _fits(wanted.sample, spec.shape):
         return _turned(wanted, spec) or _resized(wanted, spec)
+    if spec.dtype.name != wanted.dtype and wanted.dtype == "uint8":
+        return "it takes pixels as they are: leave out what scales or casts them (--normalize, --stats, --to)"
     if spec.dtype.name != wanted.dtype:
-        return f"end the pipeline with cast({wanted.dtype})"
+        scaled = "" if spec.dtype.is_float else ", or where the model takes 0…1 scale before (--normalize)"
+        return f"end the pipeline with cast({wanted.dtype}){scaled}"
     return ""
 
 
