@@ -120,7 +120,7 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
 def _in_batches(drawn: Drawn, wanted: Wanted, route: Route) -> tuple[Drawn, int]:
     """The samples that are used, and how many at once: where the model says of how many, all batches are whole."""
     size = min(wanted.batch, route.largest or wanted.batch)
-    if not wanted.shape or wanted.shape[0] is None:
+    if not wanted.whole:
         return drawn, size
     calibration, held_back = (some[: len(some) // size * size] for some in (drawn.calibration, drawn.held_back))
     if not calibration or not held_back:

@@ -90,7 +90,7 @@ def route_for(path: Path, workers: int) -> Route:
         raise TconvError("there is no such file or folder", file=path)
     suffix = "" if path.is_dir() else path.suffix.lower()
     if suffix not in _ROUTES:
-        raise TconvError("is no model that tconv quantizes as a whole", remedy=_KNOWN, file=path)
+        raise TconvError("is no model that tconv quantizes as a whole", remedy=_WAYS.get(suffix, _KNOWN), file=path)
     target, extra = _ROUTES[suffix]
     try:
         kind: type[Route] = load(target)
@@ -114,3 +114,6 @@ _KNOWN = (
     "an .onnx file, a .pt2 of torch.export or the folder of a TensorFlow SavedModel is; of weights it is tconv WEIGHTS "
     "--quantize int8"
 )
+_KERAS = "keras.saving.load_model(FILE).export(FOLDER) makes a SavedModel of it, which is one"
+_TORCH = "torch.export.save makes a .pt2 of a module, which is one; of weights it is tconv WEIGHTS --quantize int8"
+_WAYS = {".keras": _KERAS, ".h5": _KERAS, ".hdf5": _KERAS, ".pt": _TORCH, ".pth": _TORCH, ".ckpt": _TORCH}

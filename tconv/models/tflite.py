@@ -47,7 +47,11 @@ class TfliteRoute(Route):
             raise theirs("is no SavedModel that TensorFlow loads", problem, path) from problem
         if SIGNATURE not in self._model.signatures:
             there = ", ".join(self._model.signatures) or "none"
-            raise TconvError(f"it has no signature {SIGNATURE}, but {there}", file=path)
+            raise TconvError(
+                f"it has no signature {SIGNATURE}, but {there}",
+                remedy=f"say signatures={{'{SIGNATURE}': …}} to tf.saved_model.save; Keras' export does",
+                file=path,
+            )
         self._signature = self._model.signatures[SIGNATURE]
 
     def check(self, how: How) -> None:
@@ -144,8 +148,8 @@ def _numbers(x: Array, detail: Mapping[str, Any]) -> Array:
 
 
 def _values(q: Array, detail: Mapping[str, Any]) -> Array:
-    """What the model gives, as floats."""
-    if q.dtype.kind == "f":
-        return q
+    """What the model gives, as floats where it is quantized."""
     scale, zero = detail["quantization"]
+    if not scale:  # a class or a count, which is what it is
+        return q
     return grid(q.dtype.name, "affine").dequantize(q, np.float32(scale), np.float32(zero))

@@ -17,11 +17,15 @@ BATCH = 8  # samples that a model is given at once where it takes any number
 
 @dataclass(frozen=True)
 class Wanted:
-    """The one input of a model: ``shape`` with its batch in front, None for an axis of any length."""
+    """The one input of a model: ``shape`` with its batch in front, None for an axis of any length. ``least`` and
+    ``most``: samples at once, where their number is not fixed.
+    """
 
     name: str
     shape: tuple[int | None, ...]
     dtype: str
+    least: int = 1
+    most: int | None = None
 
     @property
     def sample(self) -> tuple[int | None, ...]:
@@ -31,7 +35,14 @@ class Wanted:
     @property
     def batch(self) -> int:
         """How many samples it is given at once."""
-        return self.shape[0] if self.shape and self.shape[0] is not None else BATCH
+        if self.shape and self.shape[0] is not None:
+            return self.shape[0]
+        return max(min(BATCH, self.most or BATCH), self.least)
+
+    @property
+    def whole(self) -> bool:
+        """Whether a batch cannot be smaller."""
+        return self.least > 1 or bool(self.shape and self.shape[0] is not None)
 
     def __str__(self) -> str:
         return f"{self.dtype} {_shape(self.shape)}"
