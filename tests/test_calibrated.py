@@ -92,6 +92,27 @@ def test_a_sample_is_drawn_as_for_mean_and_std() -> None:
     assert made.as_json()["sample"] == {"of": 7, "seed": 5}
 
 
+def test_few_samples_are_told_as_many_as_there_are(tmp_path: Path) -> None:
+    assert found("int8", "minmax").notes == (
+        "calibrated on 7 samples: ranges may be those of chance; 100 to 500 are usual",
+    )
+    for count, notes in ((99, 1), (100, 0)):
+        np.save("x.npy", np.zeros((count, 2, 2, 3), np.float32))
+        request = Request(("x.npy",), steps=tuple(steps_from_text(["cast(float32)"])), input_layout="NHWC")
+        assert len(calibrate(request, "int8", "minmax", Silent(), None).notes) == notes
+
+
+def test_labels_have_no_range(tconv: Any) -> None:
+    for n in range(7):
+        Path("d", "ab"[n % 2]).mkdir(exist_ok=True)
+        Path(f"d/{n}.png").rename(f"d/{'ab'[n % 2]}/{n}.png")
+    assert tconv("d", "--normalize", "--resize", "4x4", "--stack", "-o", "x.npz").code == 0
+    made = calibrate(
+        Request(("x.npz",), steps=tuple(steps_from_text(["cast(float32)"]))), "int8", "minmax", Silent(), None
+    )
+    assert made.entries(made.whole)[0]["max"] <= 1
+
+
 def test_arrays_without_axes_have_one_range(tmp_path: Path) -> None:
     np.save("x.npy", np.array([[-1, 2], [3, -4]], np.float32))
     made = calibrate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,10 +13,11 @@ from tconv import __version__
 from tconv.errors import TconvError, UsageError
 from tconv.models.agreement import Comparison, refuse_not_finite
 from tconv.models.route import How, route_for
-from tconv.models.samples import FEW, Batches, Drawn, Wish, draw
+from tconv.models.samples import Batches, Drawn, Wish, draw
 from tconv.models.wanted import Wanted, check
 from tconv.planner import workers_for
 from tconv.pooled import where
+from tconv.quant.enough import advice
 from tconv.staging import Staging
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
     calibration, held_back = (
         Batches(some, size, workers, progress.advance) for some in (drawn.calibration, drawn.held_back)
     )
-    for text in (*route.advice(), *_advice(len(drawn.calibration))):
+    for text in (*route.advice(), *advice(len(drawn.calibration))):
         note(text)
     with _about(asked.model):
         refuse_not_finite(route.run(held_back[0]))  # before what takes long
@@ -130,13 +131,6 @@ def _in_batches(drawn: Drawn, wanted: Wanted, route: Route) -> tuple[Drawn, int]
             remedy="give it more",
         )
     return replace(drawn, calibration=calibration, held_back=held_back), size
-
-
-def _advice(count: int) -> Sequence[str]:
-    if count >= FEW:
-        return ()
-    many = "1 sample" if count == 1 else f"{count} samples"
-    return (f"calibrated on {many}: ranges may be those of chance; {FEW} to 500 are usual",)
 
 
 @contextmanager

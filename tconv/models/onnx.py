@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -83,7 +84,7 @@ class OnnxRoute(Route):
         options: dict[str, Any] = {"CalibStridedMinMax": 1}  # else it keeps what comes of every batch
         if how.percentile is not None:
             options["CalibPercentile"] = how.percentile
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder, hushed():
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder, _temporary_files_in(folder), hushed():
             prepared = Path(folder) / "prepared.onnx"
             large = sum(part.stat().st_size for part in self.files) > LARGE
             source = self._in_one_file(Path(folder) / "whole.onnx", apart=large)
@@ -126,6 +127,16 @@ class OnnxRoute(Route):
     def reopened(self, path: Path) -> Run:
         what = "what onnxruntime made of it does not run"
         return partial(_run, _session(path, self._workers, what, self._path), self._path)
+
+
+@contextlib.contextmanager
+def _temporary_files_in(folder: str) -> Iterator[None]:
+    """Those of onnxruntime, which nobody else would sweep after a kill."""
+    before, tempfile.tempdir = tempfile.tempdir, folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 class _Reader(quantization.CalibrationDataReader):  # type: ignore[misc]  # it comes without types

@@ -16,6 +16,7 @@ from tconv.fold import prepare
 from tconv.inputs import find
 from tconv.pipeline import steps_from_text
 from tconv.planner import workers_for
+from tconv.quant.enough import FEW
 from tconv.readable import readable
 from tconv.steps.touch import labels
 from tconv.steps.unstack import Unstack
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from tconv.request import Progress, Request
     from tconv.tensor import Tensor
 
-FEW = 100  # samples below which ranges are those of chance
 _SHARE = 5  # of which one is held back where there are fewer than were asked for
 
 T = TypeVar("T")

@@ -14,6 +14,7 @@ from tconv.errors import TconvError, UsageError
 from tconv.grammar import quoted
 from tconv.ops import CastTo
 from tconv.quant import noted
+from tconv.quant.enough import advice, pictures
 from tconv.quant.fit import fit
 from tconv.quant.grid import SCHEMES, TARGETS, Grid, grid
 from tconv.quant.made import called, numbers_of, refuse_taken
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tconv.tensor import Scan, Stream
 
 NF4_GROUP = 64  # as in QLoRA
-FEW_SAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -104,13 +104,14 @@ class Quant(Step):
         asked = [(before, op) for before, made in pairs if (op := self._op(made))]
         tensors, ops = [t for t, _ in asked], [op for _, op in asked]
         # Pictures are samples of one input, and so are batches of them, which are called alike.
-        pictures = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
-        pools = ["" if pictures else first.spec.name for first in firsts(tensors)]
+        one = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
+        pools = ["" if one else first.spec.name for first in firsts(tensors)]
         how = Calibration(self.calibrate, self.percentile)  # type: ignore[arg-type]  # checked
         found = fit(tensors, ops, pools, scan, how)
         decided = dict(zip((t.spec.name for t in tensors), found, strict=True))
         settled = Settled(**{f: getattr(self, f) for f in _FIELDS}, decided=decided)
-        notes = _few(tensors) if self.calibrate != "minmax" and stream.extra.kind == "data" else []
+        few = advice(pictures(t.spec for t in tensors)) if self.calibrate != "minmax" else ()
+        notes = list(few if stream.extra.kind == "data" else ())
         if self.min_sqnr is None:
             return settled, tuple(notes)
         quantized = [t for t in settled._put(stream).tensors if self._op(t)]
@@ -256,11 +257,3 @@ def _text(name: str, value: Any) -> str:
     if name == "keep":
         return f"[{', '.join(map(quoted, value))}]"
     return number(value) if isinstance(value, float) else str(value)
-
-
-def _few(tensors: Sequence[Tensor]) -> list[str]:
-    images = [t for t in tensors if t.spec.axes]
-    count = sum(t.spec.shape[0] if t.spec.axes and t.spec.axes[0] == "N" else 1 for t in images)
-    if not images or count >= FEW_SAMPLES:
-        return []
-    return [f"calibrated on {count} samples; {FEW_SAMPLES} to 500 are usual"]

@@ -277,7 +277,7 @@ def test_pictures_share_one_scale() -> None:
 def test_few_pictures_to_calibrate_on_are_told() -> None:
     pictures = [tensor(random(2, 2, 3, seed=n), f"{n}.png", axes="HWC") for n in range(3)]
     made = settled(Quant("uint8", calibrate="percentile"), stream(*pictures))
-    assert made.notes == ("calibrated on 3 samples; 100 to 500 are usual",)
+    assert made.notes == ("calibrated on 3 samples: ranges may be those of chance; 100 to 500 are usual",)
     batch = tensor(random(100, 2, 2, 3), "batch", axes="NHWC")
     assert settled(Quant("uint8", calibrate="percentile"), stream(batch)).notes == ()
 
