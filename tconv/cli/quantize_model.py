@@ -74,6 +74,7 @@ def quantize_model(
     to: o.To = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
+    set_: o.Set = None,
     range_: o.RangeText = None,
     input_layout: o.InputLayout = None,
     only: o.Only = None,
@@ -136,9 +137,9 @@ def quantize_model(
     \b
     --json prints, and --report writes, one object:
       model, output: paths; bytes: {before, after}
-      outputs: by name {samples, sqnr_db, exact, same_top1, agreement}; sqnr_db is
-        null if all are the same (exact) and of integers; the last two unless there
-        is one number a class, or integers, which are the same or not
+      outputs: by name {samples, sqnr_db, exact, same_top1, agreement}; sqnr_db
+        is null if all are the same (exact) and of integers; the last two unless
+        there is one number a class, or integers, which are the same or not
       method, percentile, per_channel, activations, io: as asked, null if not
       steps: what was done to the samples, as text
       seed, of: how samples were drawn, and out of how many
@@ -171,7 +172,7 @@ def quantize_model(
         raise UsageError(f"--min-agreement is {min_agreement:g}; it is a share, above 0 and at most 1")
     sugar = Sugar(resize, normalize, stats, layout, str(dtype(to)) if to is not None else None)
     asked.check_sugar(sugar, input_layout or "")
-    steps, settings = asked.explicit(step or [], pipeline, [], sugar)
+    steps, settings = asked.explicit(step or [], pipeline, set_ or [], sugar)
     request = Request(
         inputs=tuple(calibrate),
         output=output,

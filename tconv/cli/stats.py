@@ -29,6 +29,7 @@ def stats(
     resize: o.Resize = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
+    set_: o.Set = None,
     raw: Annotated[
         bool,
         typer.Option(
@@ -174,7 +175,7 @@ def stats(
         raise UsageError(f"-o {output}: statistics are JSON", remedy="for example -o stats.json")
     sugar = Sugar(resize)
     asked.check_sugar(sugar, "")
-    steps, settings = asked.explicit(step or [], pipeline, [], sugar)
+    steps, settings = asked.explicit(step or [], pipeline, set_ or [], sugar)
     request = Request(
         inputs=tuple(inputs),
         sugar=sugar,

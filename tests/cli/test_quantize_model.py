@@ -94,6 +94,8 @@ def test_the_json_is_as_the_help_says(tconv: Tconv) -> None:
 def test_a_pipeline_by_name_and_a_batch_from_an_array(tconv: Tconv) -> None:
     convolution(Path("big.onnx"), [1, 3, 224, 224])
     assert tconv("quantize-model", "big.onnx", "--calibrate", "d", "--pipeline", "imagenet", "--samples", "4").code == 0
+    small = ("--pipeline", "imagenet", "--set", "size=16", "--samples", "4", "-o", "s.onnx")
+    assert tconv("quantize-model", "net.onnx", "--calibrate", "d", *small).code == 0
     np.save("x.npy", np.random.default_rng(0).uniform(0, 1, (40, 3, 16, 16)).astype(np.float32))
     ran = tconv("quantize-model", "net.onnx", "--calibrate", "x.npy", "--json")
     assert ran.code == 0

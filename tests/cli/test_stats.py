@@ -163,6 +163,8 @@ def test_ranges_as_a_table_and_as_a_file(tconv: Tconv) -> None:
     assert [len(found["per_channel"]), found["channels"], found["files"]] == [3, "RGB", 2]
     assert found["per_tensor"].keys() == {"min", "max", "low", "high", "scale", "zero_point"}
     assert tconv(*argv, "-o", "c.json").code == 1
+    ran = tconv("stats", "d", "--pipeline", "imagenet", "--set", "size=32", "--calibrate", "minmax", "--json")
+    assert json.loads(ran.out)["steps"].startswith("resize(32x32) | ")
 
 
 def test_an_input_is_never_replaced_by_its_own_statistics(tconv: Tconv) -> None:

@@ -151,3 +151,25 @@ def test_without_its_signature_it_says_how_to_get_one(tmp_path: Path) -> None:
 def test_what_tensorflow_cannot_run_is_no_traceback(model: Path) -> None:
     with pytest.raises(TconvError, match="TensorFlow cannot run it: "):
         route_for(model, 1).run(np.zeros((1, 16, 16, 4), np.float32))
+
+
+def test_the_representative_pipeline_gives_the_model_that_tensorflow_makes_by_hand(tconv: Tconv, model: Path) -> None:
+    """Byte for byte, with the converter fed by Keras' loader as its documentation has it."""
+    tf: Any = importlib.import_module("tensorflow")
+    Path("d").mkdir()
+    for n in range(12):
+        Image.fromarray(np.random.default_rng(n).integers(0, 256, (20, 24, 3), np.uint8)).save(f"d/{n}.png")
+    given = ("--pipeline", "tflite-representative", "--set", "size=16", "--json", "--io", "int8", "-o", "m.tflite")
+    found = json.loads(tconv("quantize-model", model, "--calibrate", "d", *given).out)
+
+    def representative_dataset() -> Any:
+        for path in found["calibrated_on"]:
+            image = tf.keras.utils.load_img(path, target_size=(16, 16), interpolation="bilinear")
+            yield [tf.keras.utils.img_to_array(image)[None] / 255]
+
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(model))
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = representative_dataset
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = tf.int8
+    assert Path("m.tflite").read_bytes() == converter.convert()
