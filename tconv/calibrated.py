@@ -58,7 +58,7 @@ class Calibrated:
         """Of every channel what there is to know."""
         scale, zero = self.grid.parameters(found.low, found.high)
         zeros = np.zeros(len(scale), int) if zero is None else zero.astype(int)
-        rows = zip(found.least, found.greatest, found.low, found.high, scale, zeros, strict=True)
+        rows = zip(found.least, found.greatest, *self.grid.covering(found.low, found.high), scale, zeros, strict=True)
         names = ("min", "max", "low", "high", "scale", "zero_point")
         return [dict(zip(names, (*map(float, row[:5]), int(row[5])), strict=True)) for row in rows]
 

@@ -76,15 +76,22 @@ class Grid:
         """
         with np.errstate(over="ignore", under="ignore"):
             if not self.affine:
-                scale = (np.maximum(np.abs(low), np.abs(high)) / self.high).astype(np.float32)
+                scale = (self.covering(low, high)[1] / self.high).astype(np.float32)
                 return _finite(_never_0(scale, (low == 0) & (high == 0)), self.high), None
-            low, high = np.minimum(low, 0), np.maximum(high, 0)
+            low, high = self.covering(low, high)
             scale = _never_0(
                 (high / (self.high - self.low) - low / (self.high - self.low)).astype(np.float32), low == high
             )
             zero = np.clip(np.rint(self.low - low / scale.astype(np.float64)), self.low, self.high)
             scale = _finite(scale, np.maximum(self.high - zero, zero - self.low))
         return scale, zero.astype(self.holder.numpy).astype(self.dtype.numpy)
+
+    def covering(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The ranges that scales are for: those given, widened to hold 0 or, symmetric, to both sides."""
+        if self.affine:
+            return np.minimum(low, 0), np.maximum(high, 0)
+        most = np.maximum(np.abs(low), np.abs(high))
+        return 0 - most, most
 
     def quantize(
         self, x: Array, scale: Array | float, zero: Array | float | None, out: Array, work: Array | None = None

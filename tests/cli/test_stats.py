@@ -144,7 +144,7 @@ def test_ranges_as_a_table_and_as_a_file(tconv: Tconv) -> None:
         "channel  min  max  low  high       scale  zero point\n"
         "all        0    1    0     1  0.00392157           0\n"
         "R          0    1    0     1  0.00392157           0\n"
-        "G        0.2  0.6  0.2   0.6  0.00235294           0\n"
+        "G        0.2  0.6    0   0.6  0.00235294           0\n"
         "B          0    1    0     1  0.00392157           0\n"
         "2 files, for uint8 affine by minmax, after scale\n",
         FEW,
