@@ -19,6 +19,7 @@ tconv "$pictures" --pipeline imagenet-eval -o "$out/imagenet-eval.npz" --force
 tconv "$pictures" --pipeline keras-mobilenet -o "$out/keras-mobilenet.npz" --force
 tconv "$pictures" --pipeline mnist -o "$out/mnist.npz" --force
 tconv "$pictures" --pipeline tf-image -o "$out/tf-image.npz" --force
+tconv "$pictures" --pipeline tflite-representative -o "$out/tflite-representative.npz" --force
 tconv "$pictures" --pipeline vit-inception -o "$out/vit-inception.npz" --force
 tconv "$pictures" --pipeline yolo-letterbox -o "$out/yolo-letterbox.npz" --force
 

@@ -17,11 +17,13 @@ from tconv.inputs import find
 from tconv.pipeline import steps_from_text
 from tconv.planner import SKIP_REMEDY, workers_for
 from tconv.pooled import letters_of, refuse_unlike, refuse_weights, refused, sampled, where
+from tconv.quant.enough import advice, pictures
 from tconv.quant.observe import Channels, channels
 from tconv.quant.ranges import Asked, Calibration, ranges
 from tconv.readable import readable
 from tconv.scan import Unreadable, look
 from tconv.staging import Staging
+from tconv.steps.touch import labels
 
 if TYPE_CHECKING:
     from tconv.account import Account
@@ -56,7 +58,7 @@ class Calibrated:
         """Of every channel what there is to know."""
         scale, zero = self.grid.parameters(found.low, found.high)
         zeros = np.zeros(len(scale), int) if zero is None else zero.astype(int)
-        rows = zip(found.least, found.greatest, found.low, found.high, scale, zeros, strict=True)
+        rows = zip(found.least, found.greatest, *self.grid.covering(found.low, found.high), scale, zeros, strict=True)
         names = ("min", "max", "low", "high", "scale", "zero_point")
         return [dict(zip(names, (*map(float, row[:5]), int(row[5])), strict=True)) for row in rows]
 
@@ -94,6 +96,8 @@ def calibrate(request: Request, text: str, method: str, progress: Progress, samp
     inputs, streams, bad = readable(request, found, sampled(found.inputs, sample), progress)
     refuse_weights(inputs, streams)
     stream = prepare(request, inputs, streams, steps)
+    known = labels(stream)
+    stream = stream.with_tensors([t for t in stream.tensors if t.spec.name not in known])
     _refuse_integers(stream.tensors)
     refuse_unlike(stream.tensors)
     tensors, (whole, each), unreadable = _looked_at(request, stream.tensors, grid, how, progress)
@@ -107,7 +111,7 @@ def calibrate(request: Request, text: str, method: str, progress: Progress, samp
         len(found.inputs),
         sample if len(inputs) < len(found.inputs) else None,
         steps,
-        tuple(dict.fromkeys([*found.notes, *stream.notes])),
+        tuple(dict.fromkeys([*found.notes, *stream.notes, *advice(pictures(t.spec for t in tensors))])),
         (*bad, *unreadable),
     )
 

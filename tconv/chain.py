@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from tconv import pictures, registry, selection
+from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.inputs import Found
 from tconv.pipeline import steps_from_text
@@ -135,7 +136,7 @@ def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
     if given:
         raise UsageError(
             f"{' and '.join(given)} without a cast",
-            remedy="say to which dtype: --half, --bf16, --to DTYPE, --quantize DTYPE",
+            remedy=f"say to which dtype: --half, --bf16, --to DTYPE{'' if quantizes else ', --quantize DTYPE'}",
         )
 
 
@@ -144,7 +145,9 @@ def _with_exceptions(step: Step, request: Request) -> Step:
     if step.name == "quantize":
         quant: Any = step
         patterns = (*quant.keep, *(text.partition("=")[0] for text in request.keep))
-        told: Step = replace(quant, keep=patterns, min_sqnr=quant.min_sqnr or request.min_sqnr)
+        min_sqnr = request.min_sqnr if quant.min_sqnr is None else quant.min_sqnr
+        otherwise = quant.otherwise if min_sqnr is None or quant.otherwise else _other_float(request)
+        told: Step = replace(quant, keep=patterns, min_sqnr=min_sqnr, otherwise=otherwise)
         return told
     if step.name != "cast":
         return step
@@ -154,3 +157,9 @@ def _with_exceptions(step: Step, request: Request) -> Step:
     keep, policy = (*cast.keep, *request.keep), cast.policy or request.policy
     changed: Step = replace(cast, on_overflow=on_overflow, keep=keep, policy=policy, max_error=max_error)
     return changed
+
+
+def _other_float(request: Request) -> str | None:
+    """What ``--to`` makes of all that is not quantized, so that what falls short is rounded to that at once."""
+    other = dtype(request.sugar.to) if request.sugar.to is not None else None
+    return other.name if other and other.is_float and other.bits >= 16 else None

@@ -51,11 +51,15 @@ quants = st.builds(
     Quant,
     st.sampled_from(["int8", "int4", "float8_e4m3fn"]),
     axis=st.sampled_from(["auto", None, 0, -1]),
-    calibrate=st.sampled_from(["minmax", "percentile"]),
-    percentile=st.floats(1, 100),
+    calibrate=st.sampled_from(["minmax", "mse"]),
     keep=st.lists(globs, max_size=2).map(tuple),
     min_sqnr=st.none() | st.floats(0, 99),
-) | st.builds(Quant, st.just("uint4"), group=st.integers(1, 999))
+)
+quants |= st.builds(Quant, st.just("uint4"), group=st.integers(1, 999))
+quants |= st.builds(Quant, st.just("int8"), calibrate=st.just("percentile"), percentile=st.floats(1, 100))
+quants |= st.builds(
+    Quant, st.just("int8"), min_sqnr=st.floats(-9, 99), otherwise=st.sampled_from(["bfloat16", "float64"])
+)
 plain: st.SearchStrategy[Step] = st.one_of(
     st.builds(Resize, sizes, st.sampled_from(METHODS)),
     crops,

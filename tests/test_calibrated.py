@@ -51,7 +51,8 @@ def test_minmax_is_that_of_all_files(folder: None) -> None:
     assert whole["scale"] == pytest.approx(np.abs(x).max() / 127, rel=1e-6)
     assert whole["zero_point"] == 0
     for entry, channel in zip(each, x.T, strict=True):
-        assert entry["low"] == pytest.approx(channel.min(), rel=1e-6)
+        assert entry["min"] == pytest.approx(channel.min(), rel=1e-6)
+        assert entry["high"] == -entry["low"] == pytest.approx(np.abs(channel).max(), rel=1e-6)
         assert entry["scale"] == pytest.approx(np.abs(channel).max() / 127, rel=1e-6)
     assert (made.letters, made.files, made.of) == ("RGB", 7, 7)
 
@@ -92,6 +93,37 @@ def test_a_sample_is_drawn_as_for_mean_and_std() -> None:
     assert made.as_json()["sample"] == {"of": 7, "seed": 5}
 
 
+def test_ranges_hold_0(tmp_path: Path) -> None:
+    np.save("x.npy", np.array([2.0, 5], np.float32))
+    np.save("y.npy", np.array([-2.0, -5], np.float32))
+    for name, text, ends in (("x", "uint8", (0, 5)), ("y", "uint8", (-5, 0)), ("x", "int8", (-5, 5))):
+        request = Request((f"{name}.npy",), steps=tuple(steps_from_text(["cast(float32)"])))
+        made = calibrate(request, text, "minmax", Silent(), None)
+        (entry,) = made.entries(made.whole)
+        assert (entry["low"], entry["high"]) == ends
+
+
+def test_few_samples_are_told_as_many_as_there_are(tmp_path: Path) -> None:
+    assert found("int8", "minmax").notes == (
+        "calibrated on 7 samples: ranges may be those of chance; 100 to 500 are usual",
+    )
+    for count, notes in ((99, 1), (100, 0)):
+        np.save("x.npy", np.zeros((count, 2, 2, 3), np.float32))
+        request = Request(("x.npy",), steps=tuple(steps_from_text(["cast(float32)"])), input_layout="NHWC")
+        assert len(calibrate(request, "int8", "minmax", Silent(), None).notes) == notes
+
+
+def test_labels_have_no_range(tconv: Any) -> None:
+    for n in range(7):
+        Path("d", "ab"[n % 2]).mkdir(exist_ok=True)
+        Path(f"d/{n}.png").rename(f"d/{'ab'[n % 2]}/{n}.png")
+    assert tconv("d", "--normalize", "--resize", "4x4", "--stack", "-o", "x.npz").code == 0
+    made = calibrate(
+        Request(("x.npz",), steps=tuple(steps_from_text(["cast(float32)"]))), "int8", "minmax", Silent(), None
+    )
+    assert made.entries(made.whole)[0]["max"] <= 1
+
+
 def test_arrays_without_axes_have_one_range(tmp_path: Path) -> None:
     np.save("x.npy", np.array([[-1, 2], [3, -4]], np.float32))
     made = calibrate(
@@ -99,7 +131,7 @@ def test_arrays_without_axes_have_one_range(tmp_path: Path) -> None:
     )
     assert made.as_json()["per_channel"] is None
     assert made.as_json()["per_tensor"] == {
-        "min": -4, "max": 3, "low": -4, "high": 3, "scale": float(np.float32(4 / 127)), "zero_point": 0,
+        "min": -4, "max": 3, "low": -4, "high": 4, "scale": float(np.float32(4 / 127)), "zero_point": 0,
     }  # fmt: skip
 
 

@@ -140,6 +140,10 @@ def test_weights_are_quantized_as_pytorch_does_by_channel(tmp_path: Path) -> Non
             "resize(336, method=bicubic) | crop(336) | scale | normalize(clip) | permute(CHW) | cast(float32)",
         ),
         (
+            "tflite-representative", {"mean": "127.5", "std": "127.5"},
+            "resize(224x224) | normalize(mean=127.5, std=127.5) | cast(float32)",
+        ),
+        (
             "keras-mobilenet", {"method": "bilinear"},
             "resize(224x224) | scale | normalize(mean=0.5, std=0.5) | cast(float32)",
         ),

@@ -131,7 +131,8 @@ def test_the_scripts_do_what_they_say(place: Path, command: str, last: str) -> N
 
 SHAPES = {
     "clip": (3, 224, 224), "imagenet": (3, 224, 224), "imagenet-eval": (3, 224, 224), "keras-mobilenet": (224, 224, 3),
-    "mnist": (1, 28, 28), "tf-image": (224, 224, 3), "vit-inception": (3, 224, 224),
+    "mnist": (1, 28, 28), "tf-image": (224, 224, 3), "tflite-representative": (224, 224, 3),
+    "vit-inception": (3, 224, 224),
     "yolo-letterbox": (3, 640, 640),
 }  # fmt: skip
 

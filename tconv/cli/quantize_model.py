@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,6 +74,7 @@ def quantize_model(
     to: o.To = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
+    set_: o.Set = None,
     range_: o.RangeText = None,
     input_layout: o.InputLayout = None,
     only: o.Only = None,
@@ -135,8 +137,9 @@ def quantize_model(
     \b
     --json prints, and --report writes, one object:
       model, output: paths; bytes: {before, after}
-      outputs: by name {samples, sqnr_db, same_top1, agreement}; sqnr_db is null
-        if nothing was lost, the last two unless there is one number a class
+      outputs: by name {samples, sqnr_db, exact, same_top1, agreement}; sqnr_db
+        is null if all are the same (exact) and of integers; the last two unless
+        there is one number a class, or integers, which are the same or not
       method, percentile, per_channel, activations, io: as asked, null if not
       steps: what was done to the samples, as text
       seed, of: how samples were drawn, and out of how many
@@ -163,11 +166,13 @@ def quantize_model(
         raise UsageError("--percentile without --method percentile", remedy="add it, or leave the other out")
     if percentile is not None and not 50 < percentile <= 100:
         raise UsageError(f"--percentile is {percentile:g}; it must be above 50 and at most 100")
+    if min_sqnr is not None and not math.isfinite(min_sqnr):
+        raise UsageError(f"--min-sqnr is {min_sqnr:g}; it is a number of dB")
     if min_agreement is not None and not 0 < min_agreement <= 1:
         raise UsageError(f"--min-agreement is {min_agreement:g}; it is a share, above 0 and at most 1")
     sugar = Sugar(resize, normalize, stats, layout, str(dtype(to)) if to is not None else None)
     asked.check_sugar(sugar, input_layout or "")
-    steps, settings = asked.explicit(step or [], pipeline, [], sugar)
+    steps, settings = asked.explicit(step or [], pipeline, set_ or [], sugar)
     request = Request(
         inputs=tuple(calibrate),
         output=output,
@@ -213,7 +218,7 @@ def _lines(found: Result) -> Iterator[str]:
     rows = []
     for name, output in found.comparison.outputs.items():
         same = "" if output.same is None else f"{output.same:,} of {output.samples:,} ({output.agreement:.1%})"
-        rows.append([name, reading.short(output.sqnr, 3), same])
+        rows.append([name, "" if output.sqnr is None else reading.short(output.sqnr, 3), same])
     yield from table(["output", "SQNR dB", "same top-1"], rows, right=[1])
     drawn, (before, after) = found.drawn, found.bytes
     yield (

@@ -26,6 +26,7 @@ def stats(
     resize: o.Resize = None,
     step: o.StepList = None,
     pipeline: o.PipelineName = None,
+    set_: o.Set = None,
     raw: Annotated[bool, o.flag(o.VALUES, "Values as they are, not 0…1.", "--raw")] = False,
     calibrate: Annotated[
         Literal["minmax", "percentile", "mse", "entropy"] | None,
@@ -145,7 +146,7 @@ def stats(
         raise UsageError(f"-o {output}: statistics are JSON", remedy="for example -o stats.json")
     sugar = Sugar(resize)
     asked.check_sugar(sugar, "")
-    steps, settings = asked.explicit(step or [], pipeline, [], sugar)
+    steps, settings = asked.explicit(step or [], pipeline, set_ or [], sugar)
     request = Request(
         inputs=tuple(inputs),
         sugar=sugar,

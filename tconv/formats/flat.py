@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tconv.errors import TconvError, raise_all
 from tconv.tensor import Extra, Ref, Spec
 from tconv.training import inside
-
-if TYPE_CHECKING:
-    from tconv.dtypes import DType
 
 
 def check_dtypes(specs: Sequence[Spec], nameable: Collection[str], suffix: str) -> None:
     """Refuse, all at once, the tensors whose dtype the format has no name for."""
     bad = [spec for spec in specs if spec.dtype.name not in nameable]
     problems = [TconvError(f"{suffix} cannot name the dtype {s.dtype}", tensor=s.name) for s in bad]
-    remedies = list(dict.fromkeys(_remedy(s.dtype, suffix) for s in bad))
+    remedies = list(dict.fromkeys(_remedy(s, suffix) for s in bad))
     if len(problems) == 1:
         problems[0].remedy = remedies[0]
     raise_all(problems, remedy="" if len(problems) < 2 else "; ".join(remedies))
 
 
-def _remedy(dtype: DType, suffix: str) -> str:
+def _remedy(spec: Spec, suffix: str) -> str:
+    dtype = spec.dtype
+    if "quantized" in spec.attrs:
+        return "write .safetensors, or quantize to int8"
     if dtype.is_integer:
         return f"--to {'int8' if dtype.kind == 'int' else 'uint8'} converts {dtype} exactly"
     if dtype.kind == "complex":

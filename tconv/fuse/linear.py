@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tconv.ops import Array, Pick
     from tconv.quant.op import Dequantize, Numbers, Quantize
 
-FLOAT32 = DTYPES["float32"]
+FLOAT32, FLOAT64 = DTYPES["float32"], DTYPES["float64"]
 
 
 @dataclass(frozen=True)
@@ -81,14 +81,17 @@ class Dequantizing:
         return self.op.dtype
 
     def enter(self, x: Array, src: DType, window: Window) -> Values:
-        """float32 of what lies on the grid."""
+        """What lies on the grid: as float32 where that is the answer, else exact, to be rounded once and judged."""
         spread, pick = window.spread(x)
-        return Values(self.op.grid.dequantize(spread, *_spread(self.op.numbers, pick)).reshape(-1), FLOAT32)
+        scale, zero = _spread(self.op.numbers, pick)
+        exact = self.dtype != FLOAT32 or float(np.max(scale, initial=0)) * self.op.grid.reach > FLOAT32.max
+        made = self.op.grid.dequantize(spread, scale, zero, exact=exact)
+        return Values(made.reshape(-1), FLOAT64 if exact else FLOAT32)
 
     def leave(
         self, values: Values, window: Window, out: Array | None = None, *, detail: bool = False
     ) -> tuple[Array, Lost]:
-        return casts.cast(values.x, self.dtype, out, src=FLOAT32, on_overflow=self.op.on_overflow, detail=detail)
+        return casts.cast(values.x, self.dtype, out, src=values.dtype, on_overflow=self.op.on_overflow, detail=detail)
 
     def key(self, src: DType) -> CastKey:
         return CastKey(self.op.step, src, self.dtype, self.op.on_overflow, self.nth)

@@ -17,27 +17,43 @@ if TYPE_CHECKING:
 
 @dataclass
 class Output:
-    """Sums over all samples of one output. ``same``: of how many samples the largest number is at the same place, None
-    unless it is one number a class: (samples, classes).
+    """Sums over all samples of one output. ``same``: of how many the first choice is the same: the place of the largest
+    of one number a class, (samples, classes), or of integers all; None where there is no choice. ``floats``: whether
+    noise means anything.
     """
 
     samples: int = 0
     signal: float = 0.0
     noise: float = 0.0
     same: int | None = None
+    floats: bool = True
 
-    def add(self, before: Array, after: Array) -> None:
-        """Those of one batch."""
-        wide = before.astype(np.float64)
-        self.samples += len(before)
-        self.signal += float(np.square(wide).sum())
-        self.noise += float(np.square(after.astype(np.float64) - wide).sum())
-        if before.ndim == 2 and before.shape[1] > 1:
-            self.same = (self.same or 0) + int(np.count_nonzero(before.argmax(axis=1) == after.argmax(axis=1)))
+    def add(self, before: Array, after: Array, count: int) -> None:
+        """Those of a batch of ``count`` samples."""
+        self.samples += count
+        self.floats = before.dtype.kind == "f"
+        self._count(before, after, by_sample=before.ndim > 0 and len(before) == count)
+        if self.floats:
+            wide = before.astype(np.float64)
+            self.signal += float(np.square(wide).sum())
+            self.noise += float(np.square(after.astype(np.float64) - wide).sum())
+
+    def _count(self, before: Array, after: Array, *, by_sample: bool) -> None:
+        if not by_sample:
+            return
+        if not self.floats:
+            same = (before == after).reshape(len(before), -1).all(axis=1)
+        elif before.ndim == 2 and before.shape[1] > 1:
+            same = before.argmax(axis=1) == after.argmax(axis=1)
+        else:
+            return
+        self.same = (self.same or 0) + int(np.count_nonzero(same))
 
     @property
-    def sqnr(self) -> float:
-        """In dB; infinite if nothing was lost."""
+    def sqnr(self) -> float | None:
+        """In dB; infinite if nothing was lost; None of integers."""
+        if not self.floats:
+            return None
         if not self.noise:
             return math.inf
         return 10 * math.log10(self.signal / self.noise) if self.signal else -math.inf
@@ -48,8 +64,15 @@ class Output:
         return None if self.same is None else self.same / self.samples
 
     def as_json(self) -> dict[str, Any]:
-        sqnr = self.sqnr if math.isfinite(self.sqnr) else None
-        return {"samples": self.samples, "sqnr_db": sqnr, "same_top1": self.same, "agreement": self.agreement}
+        sqnr = self.sqnr if self.sqnr is not None and math.isfinite(self.sqnr) else None
+        exact = self.noise == 0 if self.floats else self.same == self.samples
+        return {
+            "samples": self.samples,
+            "sqnr_db": sqnr,
+            "exact": exact,
+            "same_top1": self.same,
+            "agreement": self.agreement,
+        }
 
 
 @dataclass
@@ -58,23 +81,33 @@ class Comparison:
 
     outputs: dict[str, Output] = field(default_factory=dict)
 
-    def add(self, before: Mapping[str, Array], after: Mapping[str, Array]) -> None:
-        """Those of one batch. Raises ``TconvError`` for outputs that cannot be compared."""
+    def add(self, before: Mapping[str, Array], after: Mapping[str, Array], count: int) -> None:
+        """Those of a batch of ``count`` samples. Raises ``TconvError`` for outputs that cannot be compared."""
+        refuse_not_finite(before)
         for name, numbers in before.items():
             if name not in after or after[name].shape != numbers.shape:
                 there = after[name].shape if name in after else "nothing"
                 raise TconvError(f"its output {name} is {numbers.shape}, and {there} when it is quantized")
-            if not np.isfinite(numbers).all():
-                raise TconvError(f"its output {name} holds NaN or infinities before it is quantized")
-            self.outputs.setdefault(name, Output()).add(numbers, after[name])
+            if not np.isfinite(after[name]).all():
+                raise TconvError(f"its output {name} holds NaN or infinities when it is quantized, and none before")
+            self.outputs.setdefault(name, Output()).add(numbers, after[name], count)
 
     def check(self, min_agreement: float | None, min_sqnr: float | None) -> None:
         """Refuse what falls short of what was asked for."""
         for name, output in self.outputs.items():
-            if min_sqnr is not None and output.sqnr < min_sqnr:
+            if min_sqnr is not None and output.sqnr is not None and output.sqnr < min_sqnr:
                 raise TconvError(f"its output {name} has an SQNR of {output.sqnr:.1f} dB; {min_sqnr:g} were asked for")
             if min_agreement is not None and output.agreement is not None and output.agreement < min_agreement:
                 raise TconvError(
                     f"its output {name} has the same first choice for {output.agreement:.1%} of the samples; "
                     f"{min_agreement:.1%} were asked for"
                 )
+
+
+def refuse_not_finite(outputs: Mapping[str, Array]) -> None:
+    """Refuse a float model of which the outputs are no numbers: there is nothing to compare with."""
+    for name, numbers in outputs.items():
+        if not isinstance(numbers, np.ndarray) or numbers.dtype.kind not in "fiub":
+            raise TconvError(f"its output {name} is no tensor of numbers, which could be compared")
+        if not np.isfinite(numbers).all():
+            raise TconvError(f"its output {name} holds NaN or infinities before it is quantized")

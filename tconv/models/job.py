@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tconv import __version__
 from tconv.errors import TconvError, UsageError
-from tconv.models.agreement import Comparison
+from tconv.models.agreement import Comparison, refuse_not_finite
 from tconv.models.route import How, route_for
-from tconv.models.samples import FEW, Batches, Drawn, Wish, draw
+from tconv.models.samples import Batches, Drawn, Wish, draw
 from tconv.models.wanted import Wanted, check
 from tconv.planner import workers_for
 from tconv.pooled import where
+from tconv.quant.enough import advice
 from tconv.staging import Staging
 
 if TYPE_CHECKING:
@@ -79,8 +81,8 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
     shown = request.output or str(asked.model.with_name(f"{asked.model.stem}.int8{route.suffix}"))
     if not shown.endswith(route.suffix):
         raise UsageError(f"-o {shown}: what is written is {route.suffix}", remedy=f"for example -o model{route.suffix}")
-    target = where(Path(shown), [asked.model], request.force)
-    report = request.report and where(request.report, [asked.model], request.force)
+    target = where(Path(shown), route.files, request.force)
+    report = request.report and where(request.report, route.files, request.force)
     if report == target:
         raise UsageError(f"--report {request.report} is where the model goes", remedy="give it another name")
     wanted = route.wanted
@@ -88,49 +90,63 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
     for text in dict.fromkeys(drawn.notes):
         note(text)
     check(wanted, [*drawn.calibration, *drawn.held_back])
-    calibration, held_back = _batches(drawn, wanted, route, workers_for(request), progress)
-    _advise(len(drawn.calibration), note)
+    drawn, size = _in_batches(drawn, wanted, route)
+    workers = workers_for(request)
+    calibration, held_back = (
+        Batches(some, size, workers, progress.advance) for some in (drawn.calibration, drawn.held_back)
+    )
+    for text in (*route.advice(), *advice(len(drawn.calibration))):
+        note(text)
+    with _about(asked.model):
+        refuse_not_finite(route.run(held_back[0]))  # before what takes long
     with Staging({target.parent} | ({report.parent} if report else set())) as staging:
         path = staging.path(target.parent, target)
         progress.begin("calibrating", len(drawn.calibration), "files")
         route.quantize(calibration, asked.how, path)
-        comparison = _compared(route, route.reopened(path), held_back, progress)
-        comparison.check(asked.min_agreement, asked.min_sqnr)
-        result = Result(asked, shown, (_size(asked.model), path.stat().st_size), drawn, comparison)
+        with _about(asked.model):
+            comparison = _compared(route, route.reopened(path), held_back, progress)
+            comparison.check(asked.min_agreement, asked.min_sqnr)
+        sizes = sum(part.stat().st_size for part in route.files), path.stat().st_size
+        result = Result(asked, shown, sizes, drawn, comparison)
         published = [(target.parent, target)]
         if report:
             text = json.dumps(result.as_json(), indent=1, ensure_ascii=False) + "\n"
             staging.path(report.parent, report).write_text(text, encoding="utf8", errors="backslashreplace")
             published.append((report.parent, report))
-        where(Path(shown), [asked.model], request.force)  # what came to be there meanwhile is not replaced
+        where(Path(shown), route.files, request.force)  # what came to be there meanwhile is not replaced
         staging.publish(published)
     return result
 
 
-def _batches(drawn: Drawn, wanted: Wanted, route: Route, workers: int, progress: Progress) -> tuple[Batches, Batches]:
-    """Of those to calibrate on, and of those to compare on; where the model says of how many, all batches are whole."""
+def _in_batches(drawn: Drawn, wanted: Wanted, route: Route) -> tuple[Drawn, int]:
+    """The samples that are used, and how many at once: where the model says of how many, all batches are whole."""
     size = min(wanted.batch, route.largest or wanted.batch)
-    fixed = bool(wanted.shape) and wanted.shape[0] is not None
-    made = [Batches(some, size, workers, fixed, progress.advance) for some in (drawn.calibration, drawn.held_back)]
-    if not all(map(len, made)):
+    if not wanted.whole:
+        return drawn, size
+    calibration, held_back = (some[: len(some) // size * size] for some in (drawn.calibration, drawn.held_back))
+    if not calibration or not held_back:
         have = f"{len(drawn.calibration)} and {len(drawn.held_back)}"
         raise TconvError(
             f"the model takes {size} samples at once, and there are {have} to calibrate and to compare on",
             remedy="give it more",
         )
-    return made[0], made[1]
+    return replace(drawn, calibration=calibration, held_back=held_back), size
 
 
-def _advise(count: int, note: Callable[[str], None]) -> None:
-    if count < FEW:
-        note(f"calibrated on {count} samples: ranges may be those of chance; {FEW} to 500 are usual")
+@contextmanager
+def _about(model: Path) -> Iterator[None]:
+    """Errors that name no file are about the model."""
+    try:
+        yield
+    except TconvError as problem:
+        raise problem.at(file=model) from problem.__cause__
 
 
 def _compared(route: Route, after: Run, batches: Batches, progress: Progress) -> Comparison:
     progress.begin("comparing", len(batches.tensors), "files")
     found = Comparison()
     for batch in batches:
-        found.add(route.run(batch), after(batch))
+        found.add(route.run(batch), after(batch), len(batch))
     return found
 
 
@@ -138,8 +154,3 @@ def _named(tensor: Tensor) -> str:
     """The file of a sample, and which of it where it holds several."""
     path, name = str(tensor.source.path), tensor.spec.name
     return path if path.endswith(name) else f"{path}: {name}"
-
-
-def _size(model: Path) -> int:
-    files: Sequence[Path] = [p for p in model.rglob("*") if p.is_file()] if model.is_dir() else [model]
-    return sum(path.stat().st_size for path in files)

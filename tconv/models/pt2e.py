@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -33,7 +33,8 @@ class Pt2eRoute(Route):
     def __init__(self, path: Path, workers: int) -> None:
         self._path = path
         torch.set_num_threads(workers)
-        self._program = _loaded(path)
+        self._program = _loaded(path, "is no program that torch.export loads", path)
+        _refuse_quantized(self._program, path)
         self._module = self._program.module()
 
     def check(self, how: How) -> None:
@@ -47,18 +48,40 @@ class Pt2eRoute(Route):
                 raise UsageError(f"{option} is not for .pt2: torchao has its own way", remedy="leave it out")
 
     @property
+    def files(self) -> Sequence[Path]:
+        return [self._path]
+
+    @property
     def wanted(self) -> Wanted:
         names = self._program.graph_signature.user_inputs
         if len(names) != 1:
             shown = ", ".join(map(str, names)) or "none"
             raise TconvError(f"it has {len(names)} inputs ({shown}), and samples are for just one", file=self._path)
-        (node,) = [node for node in self._program.graph.nodes if node.name == names[0]]
-        value = node.meta["val"]
+        value = self._input
         shape = tuple(n if isinstance(n, int) else None for n in value.shape)
-        return Wanted(str(names[0]), shape, str(value.dtype).removeprefix("torch."))
+        least, most = self._sizes.get(0, (1, None))
+        return Wanted(str(names[0]), shape, str(value.dtype).removeprefix("torch."), max(least, 1), most)
+
+    @property
+    def _input(self) -> Any:
+        """What stands for the one input."""
+        (name,) = self._program.graph_signature.user_inputs
+        (node,) = [node for node in self._program.graph.nodes if node.name == name]
+        return node.meta["val"]
+
+    @property
+    def _sizes(self) -> Mapping[int, tuple[int, int | None]]:
+        """The least and the greatest length of each axis of the input that has no fixed one."""
+        found = {}
+        for axis, size in enumerate(self._input.shape):
+            if not isinstance(size, int):
+                bounds = self._program.range_constraints.get(size.node.expr)
+                low, high = (0, None) if bounds is None else (bounds.lower, bounds.upper)
+                found[axis] = int(low or 0), int(high) if high is not None and high.is_Integer else None
+        return found
 
     def run(self, batch: Array) -> Mapping[str, Array]:
-        return _run(self._module, batch)
+        return _run(self._module, batch, self._path)
 
     def quantize(self, batches: Batches, how: How, path: Path) -> None:
         quantizer = x86.X86InductorQuantizer()
@@ -69,26 +92,28 @@ class Pt2eRoute(Route):
                 for batch in batches:
                     observed(torch.from_numpy(batch))
                 made = _without_what_is_not_used(convert_pt2e(observed))
-                _save(made, torch.from_numpy(batches[0]), self.wanted, path)
+                _save(made, torch.from_numpy(batches[0]), self.wanted, self._sizes, path)
         except (TconvError, OSError, MemoryError):
             raise
         except Exception as problem:  # of torch's many kinds
             raise theirs("torchao cannot quantize it", problem, self._path) from problem
 
     def reopened(self, path: Path) -> Run:
-        module = _loaded(path).module()
-        return lambda batch: _run(module, batch)
+        module = _loaded(path, "what torchao made of it cannot be loaded", self._path).module()
+        return lambda batch: _run(module, batch, self._path)
 
 
-def _loaded(path: Path) -> Any:
-    """The program, of which no pickle is taken that holds more than tensors."""
+def _loaded(path: Path, what: str, model: Path) -> Any:
+    """The program, of which no pickle is taken that holds more than tensors; ``what`` is said of ``model`` where there
+    is none.
+    """
     try:
         with hushed(), _tensors_only():
             return torch.export.load(path)
     except MemoryError:
         raise
     except Exception as problem:
-        raise theirs("is no program that torch.export loads", problem, path) from problem
+        raise theirs(what, problem, model, staged=path) from problem
 
 
 @contextlib.contextmanager
@@ -106,11 +131,17 @@ def _tensors_only() -> Iterator[None]:
             os.environ[name] = before
 
 
-def _run(module: Any, batch: Array) -> dict[str, Array]:
-    with torch.no_grad():
-        found = pytree.tree_leaves(module(torch.from_numpy(batch)))
+def _run(module: Any, batch: Array, path: Path) -> dict[str, Array]:
+    try:
+        with torch.no_grad():
+            found = pytree.tree_leaves(module(torch.from_numpy(batch)))
+        arrays = [values.numpy() for values in found]
+    except MemoryError:
+        raise
+    except Exception as problem:  # of torch's many kinds
+        raise theirs("torch cannot run it", problem, path) from problem
     names = ["output"] if len(found) == 1 else [f"output {n}" for n in range(len(found))]
-    return {name: values.numpy() for name, values in zip(names, found, strict=True)}
+    return dict(zip(names, arrays, strict=True))
 
 
 def _without_what_is_not_used(module: Any) -> Any:
@@ -122,9 +153,25 @@ def _without_what_is_not_used(module: Any) -> Any:
     return module
 
 
-def _save(module: Any, example: Any, wanted: Wanted, path: Path) -> None:
-    auto = torch.export.Dim.AUTO
-    free = {n: auto for n, size in enumerate(wanted.shape) if size is None}
+def _save(module: Any, example: Any, wanted: Wanted, sizes: Mapping[int, tuple[int, int | None]], path: Path) -> None:
+    """What it is traced with says nothing of the samples, and is not kept; nor is what differs from run to run."""
+    free = {n: torch.export.Dim(f"axis_{n}", min=low, max=high) for n, (low, high) in sizes.items()}
     if 0 in free:
-        example = torch.cat([example, example])  # an axis of 1 would be taken for one that is always so
-    torch.export.save(torch.export.export(module, (example,), dynamic_shapes=(free,)), path)
+        example = example[:1].expand(max(wanted.least, 2), *example.shape[1:])  # 1 would be taken for what is always so
+    program = torch.export.export(module, (torch.zeros_like(example),), dynamic_shapes=(free,))
+    program.example_inputs = None
+    for part in program.graph_module.modules():
+        for node in part.graph.nodes if isinstance(part, torch.fx.GraphModule) else ():
+            node.meta.pop("from_node", None)  # it has addresses
+    torch.export.save(program, path)
+
+
+def _refuse_quantized(program: Any, path: Path) -> None:
+    """Refuse a program with operators of quantization, which torchao would quantize once more."""
+    for node in program.graph.nodes:
+        if "quantize_per_" in str(node.target):
+            raise TconvError(
+                f"is quantized already: it has {node.target}",
+                remedy="take the float program that it was made of",
+                file=path,
+            )

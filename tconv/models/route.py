@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -49,6 +49,15 @@ class Route(ABC):
 
     @property
     @abstractmethod
+    def files(self) -> Sequence[Path]:
+        """Those that the model consists of."""
+
+    def advice(self) -> Sequence[str]:
+        """What the user should know of what is done to the model, besides that it is quantized."""
+        return ()
+
+    @property
+    @abstractmethod
     def wanted(self) -> Wanted:
         """What the model takes."""
 
@@ -81,7 +90,7 @@ def route_for(path: Path, workers: int) -> Route:
         raise TconvError("there is no such file or folder", file=path)
     suffix = "" if path.is_dir() else path.suffix.lower()
     if suffix not in _ROUTES:
-        raise TconvError("is no model that tconv quantizes as a whole", remedy=_KNOWN, file=path)
+        raise TconvError("is no model that tconv quantizes as a whole", remedy=_WAYS.get(suffix, _KNOWN), file=path)
     target, extra = _ROUTES[suffix]
     try:
         kind: type[Route] = load(target)
@@ -94,9 +103,10 @@ def route_for(path: Path, workers: int) -> Route:
     return kind(path, workers)
 
 
-def theirs(what: str, problem: Exception, path: Path) -> TconvError:
-    """An error of a library, of which the first line says most."""
+def theirs(what: str, problem: Exception, path: Path, staged: Path | None = None) -> TconvError:
+    """An error of a library, of which the first line says most; ``staged``: a file of which no user knows."""
     text = (str(problem).strip() or type(problem).__name__).splitlines()[0]
+    text = text.replace(str(staged), "it") if staged else text
     return TconvError(f"{what}: {text[:200]}", file=path)
 
 
@@ -104,3 +114,6 @@ _KNOWN = (
     "an .onnx file, a .pt2 of torch.export or the folder of a TensorFlow SavedModel is; of weights it is tconv WEIGHTS "
     "--quantize int8"
 )
+_KERAS = "keras.saving.load_model(FILE).export(FOLDER) makes a SavedModel of it, which is one"
+_TORCH = "torch.export.save makes a .pt2 of a module, which is one; of weights it is tconv WEIGHTS --quantize int8"
+_WAYS = {".keras": _KERAS, ".h5": _KERAS, ".hdf5": _KERAS, ".pt": _TORCH, ".pth": _TORCH, ".ckpt": _TORCH}

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from tconv.errors import TconvError, UsageError
+from tconv.errors import TconvError, UsageError, raise_all
 from tconv.evaluate import evaluate
 from tconv.fold import prepare
 from tconv.inputs import find
 from tconv.pipeline import steps_from_text
 from tconv.planner import workers_for
+from tconv.quant.enough import FEW
 from tconv.readable import readable
+from tconv.steps.touch import labels
 from tconv.steps.unstack import Unstack
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from tconv.request import Progress, Request
     from tconv.tensor import Tensor
 
-FEW = 100  # samples below which ranges are those of chance
 _SHARE = 5  # of which one is held back where there are fewer than were asked for
 
 T = TypeVar("T")
@@ -69,10 +70,14 @@ def draw(request: Request, wish: Wish, progress: Progress) -> Drawn:
         if streams[one.path].extra.kind == "weights":
             raise TconvError("holds weights, which are no samples", remedy="name images or arrays", file=one.path)
     stream = prepare(request, inputs, streams, steps)
+    known = labels(stream)
+    stream = stream.with_tensors([t for t in stream.tensors if t.spec.name not in known])
     tensors = list(stream.tensors) if images else _chosen(stream.tensors, wish)
     if request.on_bad == "skip":
         tensors, unsound = _sound(tensors, workers_for(request), progress)
         bad += unsound
+        if len(tensors) < 2:
+            raise_all(bad)
     calibration, held_back = _divided(tensors, wish)
     of = len(found.inputs) if images else len(stream.tensors)
     return Drawn(calibration, held_back, of, (*found.notes, *stream.notes), tuple(bad))
@@ -122,7 +127,9 @@ def _sound(tensors: Sequence[Tensor], workers: int, progress: Progress) -> tuple
 
 
 def value(tensor: Tensor) -> Array:
-    """All of it. Raises ``TconvError`` for a broken file, and for what a cast among the steps must not lose."""
+    """All of it. Raises ``TconvError`` for a broken file, for what a cast among the steps must not lose, for NaN and
+    infinities.
+    """
     try:
         made, account = evaluate(tensor)
     except OSError as problem:
@@ -132,21 +139,27 @@ def value(tensor: Tensor) -> Array:
     for key, lost in account.refused():
         reason = lost.describe(key.src, key.dst)
         raise TconvError(reason, file=tensor.source.path, tensor=tensor.spec.name, step=key.step)
+    if tensor.spec.dtype.is_float and not np.isfinite(made).all():
+        raise TconvError(
+            "holds NaN or infinities, of which no model makes anything",
+            remedy="clean the data, or --on-bad skip",
+            file=tensor.source.path,
+            tensor=tensor.spec.name,
+        )
     return made
 
 
 @dataclass(frozen=True)
 class Batches(Sequence["Array"]):
-    """``tensors`` in stacks of ``size``, each made when it is asked for; what is left over is left out if ``whole``."""
+    """``tensors`` in stacks of ``size``, the last of what is left over, each made when it is asked for."""
 
     tensors: Sequence[Tensor]
     size: int
     workers: int
-    whole: bool = False
     tell: Callable[[int], object] = int  # hears of how many samples each batch was made
 
     def __len__(self) -> int:
-        return len(self.tensors) // self.size if self.whole else -(-len(self.tensors) // self.size)
+        return -(-len(self.tensors) // self.size)
 
     def __getitem__(self, n: int) -> Array:  # type: ignore[override]  # no slices
         if not 0 <= n < len(self):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -47,7 +47,11 @@ class TfliteRoute(Route):
             raise theirs("is no SavedModel that TensorFlow loads", problem, path) from problem
         if SIGNATURE not in self._model.signatures:
             there = ", ".join(self._model.signatures) or "none"
-            raise TconvError(f"it has no signature {SIGNATURE}, but {there}", file=path)
+            raise TconvError(
+                f"it has no signature {SIGNATURE}, but {there}",
+                remedy=f"say signatures={{'{SIGNATURE}': …}} to tf.saved_model.save; Keras' export does",
+                file=path,
+            )
         self._signature = self._model.signatures[SIGNATURE]
 
     def check(self, how: How) -> None:
@@ -58,6 +62,10 @@ class TfliteRoute(Route):
         ):
             if given:
                 raise UsageError(f"{option} is for ONNX: TensorFlow's converter has its own way", remedy="leave it out")
+
+    @property
+    def files(self) -> Sequence[Path]:
+        return [path for path in self._path.rglob("*") if path.is_file()]
 
     @property
     def wanted(self) -> Wanted:
@@ -71,7 +79,10 @@ class TfliteRoute(Route):
         return Wanted(name, tuple(spec.shape), spec.dtype.name)
 
     def run(self, batch: Array) -> Mapping[str, Array]:
-        made = self._signature(**{self.wanted.name: tf.constant(batch)})
+        try:
+            made = self._signature(**{self.wanted.name: tf.constant(batch)})
+        except (ValueError, TypeError, tf.errors.OpError) as problem:
+            raise theirs("TensorFlow cannot run it", problem, self._path) from problem
         return {name: np.asarray(values) for name, values in made.items()}
 
     def quantize(self, batches: Batches, how: How, path: Path) -> None:
@@ -116,7 +127,10 @@ class TfliteRoute(Route):
         def run(batch: Array) -> Mapping[str, Array]:
             # The interpreter is what the runner lies in, and must live as long.
             assert interpreter is not None
-            made = runner(**{name: _numbers(batch, into)})
+            try:
+                made = runner(**{name: _numbers(batch, into)})
+            except (ValueError, RuntimeError) as problem:
+                raise theirs("TensorFlow Lite cannot run it", problem, self._path) from problem
             return {key: _values(values, out[key]) for key, values in made.items()}
 
         return run
@@ -134,8 +148,8 @@ def _numbers(x: Array, detail: Mapping[str, Any]) -> Array:
 
 
 def _values(q: Array, detail: Mapping[str, Any]) -> Array:
-    """What the model gives, as floats."""
-    if q.dtype.kind == "f":
-        return q
+    """What the model gives, as floats where it is quantized."""
     scale, zero = detail["quantization"]
+    if not scale:  # a class or a count, which is what it is
+        return q
     return grid(q.dtype.name, "affine").dequantize(q, np.float32(scale), np.float32(zero))

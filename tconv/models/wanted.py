@@ -17,11 +17,15 @@ BATCH = 8  # samples that a model is given at once where it takes any number
 
 @dataclass(frozen=True)
 class Wanted:
-    """The one input of a model: ``shape`` with its batch in front, None for an axis of any length."""
+    """The one input of a model: ``shape`` with its batch in front, None for an axis of any length. ``least`` and
+    ``most``: samples at once, where their number is not fixed.
+    """
 
     name: str
     shape: tuple[int | None, ...]
     dtype: str
+    least: int = 1
+    most: int | None = None
 
     @property
     def sample(self) -> tuple[int | None, ...]:
@@ -31,7 +35,14 @@ class Wanted:
     @property
     def batch(self) -> int:
         """How many samples it is given at once."""
-        return self.shape[0] if self.shape and self.shape[0] is not None else BATCH
+        if self.shape and self.shape[0] is not None:
+            return self.shape[0]
+        return max(min(BATCH, self.most or BATCH), self.least)
+
+    @property
+    def whole(self) -> bool:
+        """Whether a batch cannot be smaller."""
+        return self.least > 1 or bool(self.shape and self.shape[0] is not None)
 
     def __str__(self) -> str:
         return f"{self.dtype} {_shape(self.shape)}"
@@ -44,12 +55,16 @@ def check(wanted: Wanted, samples: Sequence[Tensor]) -> None:
         if one.spec.shape != first.spec.shape or one.spec.dtype != first.spec.dtype:
             raise TconvError(
                 f"is {_given(one.spec)}, and {first.spec.name} is {_given(first.spec)}: a model takes equals",
-                remedy="--resize HxW, or a pipeline that resizes, makes the sizes equal",
+                remedy=_SIZES if len(one.spec.shape) == len(first.spec.shape) > 1 else _OTHERS,
                 file=one.source.path,
             )
     problem = _refusal(wanted, first.spec)
     if problem:
         raise TconvError(f"the model takes {wanted}, and the pipeline gives {_given(first.spec)}", remedy=problem)
+
+
+_SIZES = "--resize HxW, or a pipeline that resizes, makes the sizes equal"
+_OTHERS = "--only PATTERN says which arrays are samples, by their names"
 
 
 def _refusal(wanted: Wanted, spec: Spec) -> str:
@@ -58,8 +73,11 @@ def _refusal(wanted: Wanted, spec: Spec) -> str:
         return f"samples must have {max(len(wanted.shape) - 1, 0)} axes: the batch is put in front of them"
     if not _fits(wanted.sample, spec.shape):
         return _turned(wanted, spec) or _resized(wanted, spec)
+    if spec.dtype.name != wanted.dtype and wanted.dtype == "uint8":
+        return "it takes pixels as they are: leave out what scales or casts them (--normalize, --stats, --to)"
     if spec.dtype.name != wanted.dtype:
-        return f"end the pipeline with cast({wanted.dtype})"
+        scaled = "" if spec.dtype.is_float else ", or where the model takes 0…1 scale before (--normalize)"
+        return f"end the pipeline with cast({wanted.dtype}){scaled}"
     return ""
 
 

@@ -62,22 +62,36 @@ class Grid:
         """The dtype of 8 bits or more that NumPy computes the numbers in."""
         return DTYPES["uint8" if self.dtype.kind == "uint" else "int8"] if self.dtype.bits == 4 else self.dtype
 
+    @property
+    def reach(self) -> float:
+        """The largest magnitude of a number on the grid less any zero point."""
+        return float(self.high if self.is_codebook or self.dtype.is_float else self.dtype.max - self.dtype.min)
+
     def parameters(self, low: Array, high: Array) -> tuple[Array, Array | None]:
         """float32 scales and, where there are, zero points of ``dtype``, for values in [low, high] (float64, finite).
 
         Symmetric: the largest magnitude becomes the greatest number. Affine: [low, high], widened to hold 0, becomes
-        all of the range. Where all is 0 the scale is 1; it is never 0, however small the values are.
+        all of the range. Where all is 0 the scale is 1; it is never 0, however small the values are, and never so large
+        that what lies on the grid would be infinite as float32.
         """
         with np.errstate(over="ignore", under="ignore"):
             if not self.affine:
-                scale = (np.maximum(np.abs(low), np.abs(high)) / self.high).astype(np.float32)
-                return _never_0(scale, (low == 0) & (high == 0)), None
-            low, high = np.minimum(low, 0), np.maximum(high, 0)
+                scale = (self.covering(low, high)[1] / self.high).astype(np.float32)
+                return _finite(_never_0(scale, (low == 0) & (high == 0)), self.high), None
+            low, high = self.covering(low, high)
             scale = _never_0(
                 (high / (self.high - self.low) - low / (self.high - self.low)).astype(np.float32), low == high
             )
             zero = np.clip(np.rint(self.low - low / scale.astype(np.float64)), self.low, self.high)
+            scale = _finite(scale, np.maximum(self.high - zero, zero - self.low))
         return scale, zero.astype(self.holder.numpy).astype(self.dtype.numpy)
+
+    def covering(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """The ranges that scales are for: those given, widened to hold 0 or, symmetric, to both sides."""
+        if self.affine:
+            return np.minimum(low, 0), np.maximum(high, 0)
+        most = np.maximum(np.abs(low), np.abs(high))
+        return 0 - most, most
 
     def quantize(
         self, x: Array, scale: Array | float, zero: Array | float | None, out: Array, work: Array | None = None
@@ -85,7 +99,8 @@ class Grid:
         """``x``: float32 of any shape, finite, with which ``scale`` and ``zero`` (float32) broadcast. ``out``: of the
         same shape and of ``dtype``. ``work``: like ``x``, to be overwritten, which ``x`` itself may be.
         """
-        x = np.divide(x, scale, out=work)
+        with np.errstate(over="ignore"):  # what is far beyond the range becomes its end
+            x = np.divide(x, scale, out=work)
         if self.is_codebook:
             codes = np.searchsorted(_midpoints(), x.reshape(-1), side="left")
             np.copyto(out, codes.astype(np.uint8).reshape(x.shape), casting="unsafe")
@@ -100,14 +115,15 @@ class Grid:
             np.add(x, zero, out=x)
         _to_integers(x, out, self.holder)
 
-    def dequantize(self, q: Array, scale: Array | float, zero: Array | float | None) -> Array:
-        """float32 of the shape of ``q``, which is of ``dtype``."""
+    def dequantize(self, q: Array, scale: Array | float, zero: Array | float | None, *, exact: bool = False) -> Array:
+        """float32 of the shape of ``q``, which is of ``dtype``; ``exact``: float64, in which nothing is rounded."""
+        kind = np.float64 if exact else np.float32
         if self.is_codebook:
-            x = np.asarray(NF4, np.float32)[q.astype(np.uint8)]
+            x = np.asarray(NF4, np.float32)[q.astype(np.uint8)].astype(kind, copy=False)
         elif self.dtype.is_float:
-            x = widened(np.ascontiguousarray(q).reshape(-1), self.dtype).reshape(q.shape).astype(np.float32)
+            x = widened(np.ascontiguousarray(q).reshape(-1), self.dtype).reshape(q.shape).astype(kind)
         else:
-            x = q.astype(np.float32)
+            x = q.astype(kind)
         if zero is not None:
             x -= zero
         x *= scale
@@ -117,6 +133,13 @@ class Grid:
 def _never_0(scale: Array, nothing: Array) -> Array:
     found: Array = np.where(nothing, np.float32(1), np.maximum(scale, SMALLEST))
     return found
+
+
+def _finite(scale: Array, number: Array | float) -> Array:
+    """The scale, or the largest with which ``number`` is finite as float32."""
+    top = FLOAT32.max / np.asarray(number, np.float64)
+    most = top.astype(np.float32)
+    return np.asarray(np.minimum(scale, np.where(most > top, np.nextafter(most, np.float32(0)), most)))
 
 
 def _to_integers(x: Array, out: Array, holder: DType) -> None:

@@ -126,11 +126,14 @@ def _refusal(one: Asked, seen: Extremes, ends: Bounds) -> TconvError | None:
     kinds = " and ".join(f"{n} {kind}" for n, kind in ((seen.nan, "NaN"), (seen.inf, "inf")) if n)
     if kinds:
         reason = f"{kinds} of {one.tensor.spec.size} values: what is not finite has no scale"
-        return TconvError(reason, remedy="replace them first, or leave the tensor as it is (--keep)", **at)
+        return TconvError(reason, remedy=f"replace them first, or {_LEAVE}", **at)
     if np.abs(ends).max(initial=0) > LARGEST:
         reason = f"it has values beyond ±{LARGEST:.3g}, the range of float32, in which scales are"
-        return TconvError(reason, remedy="scale them down first, or leave the tensor as it is (--keep)", **at)
+        return TconvError(reason, remedy=f"scale them down first, or {_LEAVE}", **at)
     return None
+
+
+_LEAVE = "leave the tensor as it is (--keep), or out (--skip)"
 
 
 def _too_many(one: Asked, method: str) -> TconvError:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tconv.quant.entropy import divergences
+
 if TYPE_CHECKING:
     from tconv.ops import Array
     from tconv.quant.grid import Grid
@@ -21,7 +23,6 @@ Method = Literal["minmax", "percentile", "mse", "entropy"]
 METHODS = ("minmax", "percentile", "mse", "entropy")
 SHARES = np.linspace(1, 0.2, 81)  # of the full range, tried by mse and entropy
 AT_ONCE = 1 << 20  # values that are quantized in one go
-RESOLUTION = 2048  # bins of the distribution that entropy looks at
 
 
 def search(method: Method, found: Distribution, how: Grid, percentile: float) -> tuple[float, float]:
@@ -38,8 +39,7 @@ def search(method: Method, found: Distribution, how: Grid, percentile: float) ->
     if method == "mse":
         losses = _squares(found, how, SHARES * low, SHARES * high)
     else:
-        looked_at = _Entropy(found, how, low, high)
-        losses = np.array([looked_at.divergence(share * low, share * high) for share in SHARES])
+        losses = divergences(found, how, SHARES * low, SHARES * high)
     best = float(SHARES[int(np.argmin(losses))])  # the wider one of equals
     return best * low, best * high
 
@@ -73,44 +73,3 @@ def _squares(found: Distribution, how: Grid, low: Array, high: Array) -> Array:
         error = how.dequantize(q, scales, zeros).astype(np.float64) - found.values
         losses[part] = np.square(error) @ found.counts
     return losses
-
-
-class _Entropy:
-    """Divergence of what is cut off and quantized from what is only cut off, over bins of equal width."""
-
-    def __init__(self, found: Distribution, how: Grid, low: float, high: float) -> None:
-        edge = max(abs(low), abs(high)) or 1.0
-        self._how, self._edge = how, edge
-        bins = np.clip((found.values / edge + 1) / 2 * RESOLUTION, 0, RESOLUTION - 1).astype(np.int64)
-        self._counts: Array = np.bincount(bins, weights=found.counts, minlength=RESOLUTION)
-        self._middles = ((np.arange(RESOLUTION) + 0.5) / RESOLUTION * 2 - 1) * edge
-
-    def divergence(self, low: float, high: float) -> float:
-        inside = (self._middles >= low) & (self._middles <= high)
-        first, end = int(inside.argmax()), RESOLUTION - int(inside[::-1].argmax())
-        if not inside.any():
-            return np.inf
-        kept = self._counts[first:end].copy()
-        kept[0] += self._counts[:first].sum()  # what is cut off becomes the ends
-        kept[-1] += self._counts[end:].sum()
-        scale, zero = self._how.parameters(np.array([low]), np.array([high]))
-        wide = None if zero is None else zero.astype(np.float32)
-        x = self._middles[first:end].astype(np.float32)
-        q = np.empty(x.size, self._how.dtype.numpy)
-        self._how.quantize(x, scale, wide, q)
-        values = self._how.dequantize(q, scale, wide)
-        level = np.append(0, np.cumsum(values[1:] != values[:-1]))  # they ascend
-        there = self._counts[first:end] > 0
-        mass = np.bincount(level, weights=self._counts[first:end])
-        width = np.bincount(level, weights=there)
-        spread = np.where(there, (mass / np.maximum(width, 1))[level], 0)
-        return _divergence(kept, spread)
-
-
-def _divergence(p: Array, q: Array) -> float:
-    """KL(p || q) of two histograms, smoothed where q has nothing: what is missing there counts as a little."""
-    if not q.sum():
-        return np.inf
-    p, q = p / p.sum(), q / q.sum()
-    there = p > 0
-    return float(np.sum(p[there] * np.log(p[there] / np.maximum(q[there], 1e-10))))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,12 +11,12 @@ import numpy as np
 from tconv import trees
 from tconv.dtypes import dtype as named
 from tconv.errors import TconvError, UsageError, raise_all
-from tconv.quant import noted
-from tconv.quant.grid import INTEGERS, Grid, grid
+from tconv.quant import noted, stored
 from tconv.quant.op import UNDECIDED, Dequantize, Numbers
 from tconv.tensor import Step, Tensor
 
 if TYPE_CHECKING:
+    from tconv.dtypes import DType
     from tconv.ops import Array
     from tconv.tensor import Scan, Spec, Stream
 
@@ -51,20 +50,23 @@ class Dequant(Step):
         """With the scales and zero points read. Raises ``TconvError`` for scales that are none."""
         self.apply(stream)  # what is wrong with shapes and dtypes is told before anything is read
         bases = _bases(stream)
-        beside = [t for t in stream.tensors if t.spec.name in bases]
-        read = {t.spec.name: np.empty(t.spec.size, t.spec.dtype.numpy) for t in beside}
+        numbers = [t for t in stream.tensors if t.spec.name in bases]
+        read = {t.spec.name: np.empty(t.spec.size, t.spec.dtype.numpy) for t in numbers}
 
         def keep(i: int, lo: int, x: Array) -> None:
-            read[beside[i].spec.name][lo : lo + x.size] = x
+            read[numbers[i].spec.name][lo : lo + x.size] = x
 
-        scan.values(beside, keep)
-        raise_all([_no_scale(t) for t in beside if _is_scale(t) and not _usable(read[t.spec.name])])
+        scan.values(numbers, keep)
+        kinds = {t.spec.name: t.spec.dtype for t in stream.tensors}
+        problems = (_refusal(t, read[t.spec.name], kinds[bases[t.spec.name]]) for t in numbers)
+        raise_all([problem for problem in problems if problem])
         return _Settled(self.dtype, self.axis, {n: values.astype(np.float32) for n, values in read.items()}), ()
 
     def apply(self, stream: Stream) -> Stream:
         told = noted.told(stream.extra.metadata)
         spent = _bases(stream)
         bases = set(spent.values())
+        raise_all([_bare(t) for t in stream.tensors if t.spec.name in told and t.spec.name not in bases])
         if not bases:
             raise TconvError(
                 "nothing in it is quantized: there is no tensor with a .scale beside it",
@@ -88,12 +90,8 @@ class Dequant(Step):
     def _back(self, tensor: Tensor, specs: Mapping[str, Spec], told: Any) -> Tensor:
         spec = tensor.spec
         scale, zero = specs[f"{spec.name}.scale"], specs.get(f"{spec.name}.zero_point")
-        if not scale.dtype.is_float:
-            raise TconvError(f"its scale is {scale.dtype}, not a float")
-        if zero is not None and zero.shape != scale.shape:
-            raise TconvError(f"{scale.shape} scales and {zero.shape} zero points do not go together")
-        how = _grid(spec, told, affine=zero is not None)
-        axis, group = self._shares(spec, scale.shape, told)
+        how = stored.grid_of(spec, scale, zero, told)
+        axis, group = stored.shares(spec, scale.shape, told, self.axis)
         op = Dequantize(
             grid=how,
             numbers=self._numbers(spec.name),
@@ -103,24 +101,6 @@ class Dequant(Step):
             step=str(self),
         )
         return tensor.then(op)
-
-    def _shares(self, spec: Spec, shape: tuple[int, ...], told: Any) -> tuple[int | None, int | None]:
-        """The axis along which, and the number of elements in a row for which, scales of ``shape`` are."""
-        count = prod(shape)
-        if count == 1 and len(shape) < 2:
-            return None, None
-        if len(shape) == 2:
-            return None, _group(spec, shape)
-        fitting = [axis for axis, size in enumerate(spec.shape) if size == count]
-        axis = self.axis if self.axis is not None else told.get("axis") if isinstance(told, dict) else None
-        if isinstance(axis, int) and -len(spec.shape) <= axis < len(spec.shape):
-            fitting = [axis % len(spec.shape)] if spec.shape[axis] == count else []
-        if len(fitting) != 1:
-            which = f"any of the axes {fitting}" if fitting else "no axis"
-            raise TconvError(
-                f"{count} scales fit {which} of {spec.shape}", remedy="say which: --step 'dequantize(axis=0)'"
-            )
-        return fitting[0], None
 
     def _numbers(self, name: str) -> Numbers:
         return UNDECIDED
@@ -141,28 +121,22 @@ class _Settled(Dequant):
         return Numbers(self.read[f"{name}.scale"], self.read.get(f"{name}.zero_point"))
 
 
-def _group(spec: Spec, shape: tuple[int, ...]) -> int:
-    """How many elements in a row share one of the scales of ``shape``: (rows, groups of a row)."""
-    rows = spec.shape[0] if len(spec.shape) > 1 else 1
-    row = prod(spec.shape[1:]) if len(spec.shape) > 1 else spec.size
-    if shape[0] != rows or bool(row) != bool(shape[1]) or row % max(shape[1], 1):
-        raise TconvError(f"{shape} scales do not divide the rows of {spec.shape} into groups")
-    return max(row // max(shape[1], 1), 1)
+def _refusal(tensor: Tensor, values: Array, base: DType) -> TconvError | None:
+    """What is wrong with scales, or with zero points, of numbers of dtype ``base``."""
+    try:
+        if tensor.spec.name.endswith(noted.BESIDE[0]):
+            stored.refuse_scales(values)
+        else:
+            stored.refuse_zeros(values, base)
+    except TconvError as problem:
+        return problem.at(file=tensor.source.path, tensor=tensor.spec.name)
+    return None
 
 
-def _is_scale(tensor: Tensor) -> bool:
-    return tensor.spec.name.endswith(noted.BESIDE[0])
-
-
-def _usable(scales: Array) -> bool:
-    wide = scales.astype(np.float64)
-    return bool(np.isfinite(wide).all() and (wide > 0).all())
-
-
-def _no_scale(tensor: Tensor) -> TconvError:
+def _bare(tensor: Tensor) -> TconvError:
     return TconvError(
-        "a scale is a number above 0, and here are others (NaN, infinite, 0 or less)",
-        remedy="the file is broken: quantize again",
+        "it is quantized, as the metadata of the file say, and there is no scale beside it",
+        remedy="take the file that quantize wrote, whole",
         file=tensor.source.path,
         tensor=tensor.spec.name,
     )
@@ -173,21 +147,3 @@ def _bases(stream: Stream) -> dict[str, str]:
     names = {t.spec.name for t in stream.tensors}
     bases = {name.removesuffix(".scale") for name in names if name.endswith(".scale")} & names
     return {f"{base}{suffix}": base for base in bases for suffix in noted.BESIDE if f"{base}{suffix}" in names}
-
-
-def _grid(spec: Spec, told: Any, *, affine: bool) -> Grid:
-    name = told.get("to") if isinstance(told, dict) else None
-    if name == "nf4" and spec.dtype.name == "uint4":
-        return grid("nf4")
-    if spec.dtype.name == "uint4" and not affine:
-        raise TconvError(
-            "uint4 without zero points may be nf4, and the file does not say so: its metadata are missing",
-            remedy="take the file that quantize wrote; renamed tensors lose what is told of them",
-        )
-    if spec.dtype.name in INTEGERS:
-        found = grid(spec.dtype.name, "affine")
-        return found if affine else replace(found, scheme="symmetric")
-    try:
-        return grid(spec.dtype.name)
-    except UsageError:
-        raise TconvError(f"{spec.dtype} is no dtype of quantized values") from None

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from math import prod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from tconv import trees
-from tconv.dtypes import DTYPES
+from tconv.dtypes import dtype as named
 from tconv.errors import TconvError, UsageError
 from tconv.grammar import quoted
-from tconv.memory import ArraySource
 from tconv.ops import CastTo, works
 from tconv.quant import noted
+from tconv.quant.enough import advice, pictures
 from tconv.quant.fit import fit
 from tconv.quant.grid import SCHEMES, TARGETS, Grid, grid
+from tconv.quant.made import called, numbers_of, refuse_taken
 from tconv.quant.op import UNDECIDED, Numbers, Quantize
 from tconv.quant.ranges import Calibration
 from tconv.quant.search import METHODS
+from tconv.quant.short import Short, fallen_short
 from tconv.steps.clamp import number
 from tconv.steps.touch import on_touched
 from tconv.tensor import Spec, Step, Tensor
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tconv.tensor import Scan, Stream
 
 NF4_GROUP = 64  # as in QLoRA
-FEW_SAMPLES = 100
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,8 @@ class Quant(Step):
     ``axis``: the one along which numbers differ, None for one of all; by default weights of two axes or more have one a
     channel of axis 0, and data one of all. ``group``: one for so many elements in a row. ``calibrate``: minmax,
     percentile (the middle ``percentile`` percent), mse or entropy. ``keep``: globs on names of tensors that stay.
-    ``min_sqnr``: in dB; a tensor that falls short becomes float16.
+    ``min_sqnr``: in dB; a tensor that falls short becomes ``otherwise``, a float (float16); it stays as it is
+    where that would be no better, or has no room for its values.
     """
 
     name: ClassVar[str] = "quantize"
@@ -58,6 +58,7 @@ class Quant(Step):
     percentile: float = 99.9
     keep: tuple[str, ...] = ()
     min_sqnr: float | None = None
+    otherwise: str | None = None
 
     def __post_init__(self) -> None:
         found = grid(self.dtype, self.scheme)  # type: ignore[arg-type]  # it says what is wrong with a scheme
@@ -66,6 +67,10 @@ class Quant(Step):
             raise UsageError(f"there is no calibration {self.calibrate!r}", remedy=f"choose {', '.join(METHODS)}")
         if not 0 < self.percentile <= 100:
             raise UsageError(f"percentile is {number(self.percentile)}; it must be above 0 and at most 100")
+        if self.percentile != _USUAL["percentile"] and self.calibrate != "percentile":
+            raise UsageError(f"percentile is for calibrate=percentile, not {self.calibrate}", remedy="say which")
+        if self.otherwise is not None:
+            object.__setattr__(self, "otherwise", _fallback(self.otherwise, self.min_sqnr))
         if isinstance(self.axis, str) and self.axis != "auto":
             raise UsageError(f"axis takes a whole number or None, not {self.axis!r}")
         if self.group is not None and self.group < 1:
@@ -85,6 +90,11 @@ class Quant(Step):
         return self.grid.dtype
 
     @property
+    def short(self) -> Mapping[str, Short]:
+        """Tensors of which quantizing leaves too little, as far as that is known."""
+        return {}
+
+    @property
     def needs_scan(self) -> bool:
         return True
 
@@ -94,33 +104,25 @@ class Quant(Step):
         asked = [(before, op) for before, made in pairs if (op := self._op(made))]
         tensors, ops = [t for t, _ in asked], [op for _, op in asked]
         # Pictures are samples of one input, and so are batches of them, which are called alike.
-        pictures = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
-        pools = ["" if pictures else first.spec.name for first in firsts(tensors)]
+        one = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
+        pools = ["" if one else first.spec.name for first in firsts(tensors)]
         how = Calibration(self.calibrate, self.percentile)  # type: ignore[arg-type]  # checked
         found = fit(tensors, ops, pools, scan, how)
         decided = dict(zip((t.spec.name for t in tensors), found, strict=True))
         settled = Settled(**{f: getattr(self, f) for f in _FIELDS}, decided=decided)
-        notes = _few(tensors) if self.calibrate != "minmax" and stream.extra.kind == "data" else []
+        few = advice(pictures(t.spec for t in tensors)) if self.calibrate != "minmax" else ()
+        notes = list(few if stream.extra.kind == "data" else ())
         if self.min_sqnr is None:
             return settled, tuple(notes)
-        short = self._short(settled, stream, scan)
-        notes += [f"{self}: {name} becomes float16: {sqnr:.1f} dB" for name, sqnr in short.items()]
-        return replace(settled, short=frozenset(short)), tuple(notes)
-
-    def _short(self, settled: Settled, stream: Stream, scan: Scan) -> dict[str, float]:
-        """The tensors of which too little is left, and how much is."""
-        made = [t for t in settled._put(stream).tensors if self._op(t)]
-        short = {}
-        for tensor, account in zip(made, scan(made, True), strict=True):
-            details = [lost.detail for key, lost in account.by_cast.items() if key.step == str(self)]
-            sqnr = details[0].sqnr if details and details[0] else None  # none of an empty tensor
-            if sqnr is not None and self.min_sqnr is not None and sqnr < self.min_sqnr:
-                short[tensor.spec.name] = sqnr
-        return short
+        quantized = [t for t in settled._put(stream).tensors if self._op(t)]
+        other = named(self.otherwise or "float16")
+        short = fallen_short(stream.tensors, quantized, scan, str(self), self.min_sqnr, other)
+        notes += [f"{self}: {name} {fate}" for name, fate in short.items()]
+        return replace(settled, fallen=short), tuple(notes)
 
     def apply(self, stream: Stream) -> Stream:
         made = self._put(stream)
-        if not any(self._op(t) or works(t.ops) for t in made.tensors):
+        if not self.short and not any(works(t.ops) for t in made.tensors):
             raise TconvError("it touches no tensor", remedy=_TOUCHED, step=str(self))
         tensors: list[Tensor] = []
         added: dict[str, list[str]] = {}
@@ -133,8 +135,8 @@ class Quant(Step):
             if op is None:
                 continue
             known = numbers.get(first.spec.name)
-            beside = _called(known, first, tensor) if known else _beside(tensor, op, str(self))
-            _refuse_taken(tensor, beside, names)
+            beside = called(known, first, tensor) if known else numbers_of(tensor, op, str(self))
+            refuse_taken(tensor, beside, names)
             numbers[tensor.spec.name] = beside
             added[tensor.spec.name] = [t.spec.name for t in beside]
             tensors += beside
@@ -159,9 +161,10 @@ class Quant(Step):
         if not spec.dtype.is_float:
             raise TconvError(f"{spec.dtype} values are not quantized", remedy="cast or scale them to floats first")
         axis = self._axis(rank, weights)
-        if weights and (rank <= axis if isinstance(self.axis, int) and axis is not None else rank < 2):
+        there = axis is None or -rank <= axis < rank
+        if weights and rank < 2 and not (isinstance(self.axis, int) and there):
             return tensor
-        if axis is not None and not -rank <= axis < rank:
+        if axis is not None and not there:
             raise TconvError(f"there is no axis {axis}: its shape is {spec.shape}")
         group = self._group(spec)
         axis = None if group or axis is None else axis % rank
@@ -200,7 +203,7 @@ class Quant(Step):
         return f"quantize({', '.join(parts)})"
 
 
-_FIELDS = ("dtype", "scheme", "axis", "group", "calibrate", "percentile", "keep", "min_sqnr")
+_FIELDS = ("dtype", "scheme", "axis", "group", "calibrate", "percentile", "keep", "min_sqnr", "otherwise")
 _USUAL = {
     "scheme": None,
     "axis": "auto",
@@ -209,6 +212,7 @@ _USUAL = {
     "percentile": 99.9,
     "keep": (),
     "min_sqnr": None,
+    "otherwise": None,
 }
 _TOUCHED = (
     "of weights floating tensors of two axes or more are quantized, those of one only along an axis given by number"
@@ -217,19 +221,33 @@ _TOUCHED = (
 
 @dataclass(frozen=True)
 class Settled(Quant):
-    """One that has seen the values: ``decided`` has the numbers of each tensor, ``short`` which become float16."""
+    """One that has seen the values: ``decided`` has the numbers of each tensor, ``fallen`` those that fall short."""
 
     decided: Mapping[str, Numbers] = field(default_factory=dict, compare=False)
-    short: frozenset[str] = frozenset()
+    fallen: Mapping[str, Short] = field(default_factory=dict, compare=False)
+
+    @property
+    def short(self) -> Mapping[str, Short]:
+        return self.fallen
 
     def _quantized(self, tensor: Tensor, weights: bool) -> Tensor:
-        if tensor.spec.name in self.short:
-            half = DTYPES["float16"]
-            return tensor if tensor.spec.dtype == half else tensor.then(CastTo(dtype=half, step=str(self)))
+        if tensor.spec.name in self.fallen:
+            other = self.fallen[tensor.spec.name].dtype
+            return tensor if other is None else tensor.then(CastTo(dtype=other, step=str(self)))
         return super()._quantized(tensor, weights)
 
     def _numbers(self, name: str) -> Numbers:
         return self.decided[name]
+
+
+def _fallback(name: str, min_sqnr: float | None) -> str:
+    """The dtype of what is not quantized; ``UsageError`` for what is none."""
+    found = named(name)
+    if not found.is_float or found.bits < 16:
+        raise UsageError(f"otherwise is {found}, and it is for what must not lose much", remedy="choose a float")
+    if min_sqnr is None:
+        raise UsageError("otherwise is for what falls short of min_sqnr", remedy="add min_sqnr, or leave it out")
+    return found.name
 
 
 def _text(name: str, value: Any) -> str:
@@ -239,54 +257,3 @@ def _text(name: str, value: Any) -> str:
     if name == "keep":
         return f"[{', '.join(map(quoted, value))}]"
     return number(value) if isinstance(value, float) else str(value)
-
-
-def _beside(tensor: Tensor, op: Quantize, step: str) -> list[Tensor]:
-    """Its scales and zero points as tensors."""
-    spec = tensor.spec
-    shape = _shape(spec, op)
-    made = [_given(tensor, "scale", op.numbers.scale, shape, step)]
-    if op.grid.affine:
-        zero = np.zeros(1) if op.numbers.zero is None else op.numbers.zero
-        points = zero.astype(op.grid.holder.numpy).astype(op.grid.dtype.numpy)
-        made.append(_given(tensor, "zero_point", points, shape, step))
-    return made
-
-
-def _refuse_taken(tensor: Tensor, beside: Sequence[Tensor], names: Collection[str]) -> None:
-    for other in beside:
-        if other.spec.name in names:
-            raise TconvError(
-                f"there is a tensor {other.spec.name} already",
-                remedy="leave it as it is (--keep), or rename that one",
-                file=tensor.source.path,
-                tensor=tensor.spec.name,
-            )
-
-
-def _called(beside: Sequence[Tensor], first: Tensor, tensor: Tensor) -> list[Tensor]:
-    """What is beside ``first``, beside a tensor that is the same."""
-    names = [f"{tensor.spec.name}{t.spec.name.removeprefix(first.spec.name)}" for t in beside]
-    return [replace(t, spec=replace(t.spec, name=name)) for t, name in zip(beside, names, strict=True)]
-
-
-def _shape(spec: Spec, op: Quantize) -> tuple[int, ...]:
-    if op.group is not None:
-        return (spec.shape[0], prod(spec.shape[1:]) // op.group) if len(spec.shape) > 1 else (1, spec.size // op.group)
-    return () if op.axis is None else (spec.shape[op.axis],)
-
-
-def _given(tensor: Tensor, what: str, values: np.ndarray[Any, Any], shape: tuple[int, ...], step: str) -> Tensor:
-    spec, size = tensor.spec, prod(shape)
-    full = values if values.size == size else np.broadcast_to(values[:1], (size,))  # not decided yet
-    dtype = DTYPES[values.dtype.name]
-    made = Spec(f"{spec.name}.{what}", dtype, shape, attrs={"made": step})
-    return Tensor(made, ArraySource(tensor.source.path, dtype, shape, full))
-
-
-def _few(tensors: Sequence[Tensor]) -> list[str]:
-    images = [t for t in tensors if t.spec.axes]
-    count = sum(t.spec.shape[0] if t.spec.axes and t.spec.axes[0] == "N" else 1 for t in images)
-    if not images or count >= FEW_SAMPLES:
-        return []
-    return [f"calibrated on {count} samples; {FEW_SAMPLES} to 500 are usual"]

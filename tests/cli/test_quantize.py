@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.numpy import load_file, save_file
+from safetensors.torch import load_file as torch_load_file
 
 from tests.cli.conftest import Ran
 from tests.quant.onnx_linear import linear
@@ -98,6 +99,7 @@ def test_what_pt_cannot_name_is_refused(tconv: Tconv) -> None:
     ran = tconv("w.safetensors", "--quantize", "int4", "-o", "q.pt")
     assert (ran.code, ran.out) == (1, "")
     assert "cannot name the dtype int4" in ran.err
+    assert ran.err.endswith("write .safetensors, or quantize to int8\n")  # --to int8 would leave it as it is
     assert not Path("q.pt").exists()
 
 
@@ -178,6 +180,23 @@ def test_keep_and_min_sqnr(tconv: Tconv) -> None:
     assert "conv.weight becomes float16: " in ran.err
     assert load_file("s.safetensors")["fc.weight"].dtype == np.float16
     assert tconv("w.safetensors", "--half", "--min-sqnr", "30", "-o", "x.safetensors").code == 2
+
+
+def test_what_falls_short_is_rounded_once_to_the_dtype_of_the_rest(tconv: Tconv) -> None:
+    tiny = load_file("w.safetensors")["fc.weight"] * np.float32(1e-6)  # of which float16 has a few digits only
+    save_file({"fc.weight": tiny}, "t.safetensors")
+    ran = tconv("t.safetensors", "--quantize", "int4", "--min-sqnr", "99", "--bf16", "-o", "b.safetensors")
+    assert ran.code == 0
+    assert "fc.weight becomes bfloat16: " in ran.err
+    made = torch_load_file("b.safetensors")["fc.weight"]
+    assert made.equal(torch.from_numpy(tiny).bfloat16())
+
+
+@pytest.mark.parametrize("option", [("--on-overflow", "keep"), ("--max-error", "0.1")])
+def test_options_of_casts_are_not_said_to_be_for_quantizing(tconv: Tconv, option: tuple[str, str]) -> None:
+    ran = tconv("w.safetensors", "--quantize", "int8", *option, "-o", "x.safetensors")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith("without a cast; say to which dtype: --half, --bf16, --to DTYPE\n")
 
 
 def test_what_is_quantized_stays_so_in_later_runs(tconv: Tconv) -> None:

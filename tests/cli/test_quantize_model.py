@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 from PIL import Image
@@ -65,7 +66,7 @@ def test_the_json_is_as_the_help_says(tconv: Tconv) -> None:
     outputs, sizes = found.pop("outputs"), found.pop("bytes")
     assert sizes == {"before": Path("net.onnx").stat().st_size, "after": Path("q.onnx").stat().st_size}
     assert outputs.keys() == {"logits"}
-    assert outputs["logits"].keys() == {"samples", "sqnr_db", "same_top1", "agreement"}
+    assert outputs["logits"].keys() == {"samples", "sqnr_db", "exact", "same_top1", "agreement"}
     assert outputs["logits"]["samples"] == 5
     drawn = found.pop("calibrated_on"), found.pop("compared_on")
     assert [len(some) for some in drawn] == [10, 5]
@@ -93,6 +94,8 @@ def test_the_json_is_as_the_help_says(tconv: Tconv) -> None:
 def test_a_pipeline_by_name_and_a_batch_from_an_array(tconv: Tconv) -> None:
     convolution(Path("big.onnx"), [1, 3, 224, 224])
     assert tconv("quantize-model", "big.onnx", "--calibrate", "d", "--pipeline", "imagenet", "--samples", "4").code == 0
+    small = ("--pipeline", "imagenet", "--set", "size=16", "--samples", "4", "-o", "s.onnx")
+    assert tconv("quantize-model", "net.onnx", "--calibrate", "d", *small).code == 0
     np.save("x.npy", np.random.default_rng(0).uniform(0, 1, (40, 3, 16, 16)).astype(np.float32))
     ran = tconv("quantize-model", "net.onnx", "--calibrate", "x.npy", "--json")
     assert ran.code == 0
@@ -159,6 +162,7 @@ def test_bad_files_stop_it_or_are_left_out(tconv: Tconv) -> None:
         (["net.onnx", "--calibrate", "d", "--percentile", "99"], "--method percentile"),
         (["net.onnx", "--calibrate", "d", "--method", "percentile", "--percentile", "5"], "above 50"),
         (["net.onnx", "--calibrate", "d", "--min-agreement", "98"], "a share"),
+        (["net.onnx", "--calibrate", "d", "--min-sqnr", "nan"], "--min-sqnr is nan"),
         (["net.onnx", "--calibrate", "d", "--samples", "0"], "--samples"),
         (["net.onnx", "--calibrate", "d", "--step", "scale", "--normalize"], "mixed"),
         (["net.onnx", "--calibrate", "d", "--report", "net.int8.onnx"], "where the model goes"),
@@ -169,6 +173,43 @@ def test_a_wrong_command_is_exit_2(tconv: Tconv, argv: list[str], words: str) ->
     ran = tconv("quantize-model", *argv)
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
+
+
+def test_samples_that_fill_no_batch_are_not_said_to_be_used(tconv: Tconv) -> None:
+    convolution(Path("eight.onnx"), [8, 3, 16, 16])
+    counted = ("--samples", "18", "--held-back", "12", "--json")
+    found = json.loads(tconv("quantize-model", "eight.onnx", "--calibrate", "d", *CHAIN, *counted).out)
+    assert (len(found["calibrated_on"]), len(found["compared_on"])) == (16, 8)
+    assert found["outputs"]["logits"]["samples"] == 8
+    assert not set(found["calibrated_on"]) & set(found["compared_on"])
+    few = tconv("quantize-model", "eight.onnx", "--calibrate", "d", *CHAIN, "--samples", "20", "--held-back", "7", "-f")
+    assert "the model takes 8 samples at once, and there are 20 and 7" in few.err
+
+
+def test_a_model_of_several_files_counts_as_all_of_them(tconv: Tconv) -> None:
+    onnx.save(onnx.load("net.onnx"), "far.onnx", save_as_external_data=True, location="far.data", size_threshold=0)
+    ran = tconv("quantize-model", "far.onnx", "--calibrate", "d", *CHAIN, "--json")
+    assert ran.code == 0
+    assert json.loads(ran.out)["bytes"]["before"] == sum(Path(name).stat().st_size for name in ("far.onnx", "far.data"))
+    Path("far.data").rename("far.data.onnx")
+    model = onnx.load("far.onnx", load_external_data=False)
+    for one in model.graph.initializer:
+        one.external_data[0].value = "far.data.onnx"
+    onnx.save(model, "far.onnx")
+    before = Path("far.data.onnx").read_bytes()
+    ran = tconv("quantize-model", "far.onnx", "--calibrate", "d", *CHAIN, "-o", "far.data.onnx", "-f")
+    assert (ran.code, Path("far.data.onnx").read_bytes()) == (1, before)
+    assert "this would replace an input" in ran.err
+
+
+def test_a_model_that_makes_no_numbers_is_refused_before_it_is_quantized(tconv: Tconv) -> None:
+    model = onnx.load("net.onnx")
+    (bias,) = [one for one in model.graph.initializer if one.name == "fc.bias"]
+    bias.CopyFrom(onnx.numpy_helper.from_array(np.full(10, np.nan, np.float32), "fc.bias"))
+    onnx.save(model, "nan.onnx")
+    ran = tconv("quantize-model", "nan.onnx", "--calibrate", "d", *CHAIN)
+    assert (ran.code, ran.out) == (1, "")
+    assert "tconv: nan.onnx: its output logits holds NaN or infinities before it is quantized\n" in ran.err
 
 
 def test_models_that_there_are_not(tconv: Tconv) -> None:

@@ -134,6 +134,9 @@ def test_a_wrong_command_is_exit_2(tconv: Tconv, argv: list[str], words: list[st
         assert word in ran.err
 
 
+FEW = "calibrated on 2 samples: ranges may be those of chance; 100 to 500 are usual\n"
+
+
 def test_ranges_as_a_table_and_as_a_file(tconv: Tconv) -> None:
     ran = tconv("stats", "d", "--step", "scale", "--calibrate", "minmax", "--quantize", "uint8")
     assert ran == Ran(
@@ -141,13 +144,13 @@ def test_ranges_as_a_table_and_as_a_file(tconv: Tconv) -> None:
         "channel  min  max  low  high       scale  zero point\n"
         "all        0    1    0     1  0.00392157           0\n"
         "R          0    1    0     1  0.00392157           0\n"
-        "G        0.2  0.6  0.2   0.6  0.00235294           0\n"
+        "G        0.2  0.6    0   0.6  0.00235294           0\n"
         "B          0    1    0     1  0.00392157           0\n"
         "2 files, for uint8 affine by minmax, after scale\n",
-        "",
+        FEW,
     )
     argv = ("stats", "d", "--pipeline", "imagenet", "--calibrate", "percentile", "--quantize", "int8, percentile=99")
-    assert tconv(*argv, "-o", "c.json") == Ran(0, "c.json\n", "")
+    assert tconv(*argv, "-o", "c.json") == Ran(0, "c.json\n", FEW)
     found = json.loads(Path("c.json").read_text())
     assert json.loads(tconv(*argv, "--json").out) == found
     assert found.keys() == {
@@ -160,6 +163,8 @@ def test_ranges_as_a_table_and_as_a_file(tconv: Tconv) -> None:
     assert [len(found["per_channel"]), found["channels"], found["files"]] == [3, "RGB", 2]
     assert found["per_tensor"].keys() == {"min", "max", "low", "high", "scale", "zero_point"}
     assert tconv(*argv, "-o", "c.json").code == 1
+    ran = tconv("stats", "d", "--pipeline", "imagenet", "--set", "size=32", "--calibrate", "minmax", "--json")
+    assert json.loads(ran.out)["steps"].startswith("resize(32x32) | ")
 
 
 def test_an_input_is_never_replaced_by_its_own_statistics(tconv: Tconv) -> None:

@@ -164,6 +164,11 @@ def test_ways_are_known_by_what_a_path_is(tmp_path: Path, model: Path) -> None:
     (tmp_path / "m.pt").write_bytes(b"PK")
     with pytest.raises(TconvError, match=r"no model that tconv quantizes as a whole; .*--quantize int8"):
         route_for(tmp_path / "m.pt", 1)
+    for name, way in [("m.keras", "export(FOLDER) makes a SavedModel"), ("m.pth", "torch.export.save makes a .pt2")]:
+        (tmp_path / name).write_bytes(b"PK")
+        with pytest.raises(TconvError) as caught:
+            route_for(tmp_path / name, 1)
+        assert way in caught.value.remedy
 
 
 def test_without_onnxruntime_it_says_what_to_install(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,3 +106,61 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "x.pt2").write_bytes(b"PK\x03\x04garbage")
     with pytest.raises(TconvError, match=r"is no program that torch\.export loads"):
         route_for(tmp_path / "x.pt2", 1)
+
+
+def exported(net: torch.nn.Module, count: int, size: torch.export.Dim | None, path: Path) -> Path:
+    given = torch.zeros(count, 3, 8, 8)
+    program = torch.export.export(net.eval(), (given,), dynamic_shapes=({0: size},) if size else None)
+    torch.export.save(program, path)
+    return path
+
+
+def small() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(288, 4))
+
+
+def tiny(count: int) -> list[Tensor]:
+    rng = np.random.default_rng(1)
+    return [tensor(rng.uniform(0, 1, (3, 8, 8)).astype(np.float32), f"{n}.png", axes="CHW") for n in range(count)]
+
+
+@pytest.mark.parametrize(("least", "most", "batch"), [(1, 4, 4), (4, 16, 8), (12, 64, 12), (0, None, 8)])
+def test_batches_are_of_as_many_samples_as_the_program_takes(
+    tmp_path: Path, least: int, most: int | None, batch: int
+) -> None:
+    pytest.importorskip("torchao", reason="torchao quantizes them: pip install 'tconv[pt2e]'")
+    size = torch.export.Dim("N", min=least, max=most)
+    route = route_for(exported(small(), batch, size, tmp_path / "net.pt2"), 1)
+    assert (route.wanted.batch, route.wanted.whole) == (batch, least > 1)
+    out = tmp_path / "q.pt2"
+    route.quantize(Batches(tiny(batch * 2), batch, 1), How(), out)
+    assert route.reopened(out)(Batches(tiny(batch), batch, 1)[0])["output"].shape == (batch, 4)
+    made = torch.export.load(out)
+    ((low, high),) = [(bounds.lower, bounds.upper) for bounds in made.range_constraints.values()]
+    assert (low, high) == ((least, most) if most else (0, high))
+
+
+def test_the_file_holds_no_sample_and_is_the_same_in_every_run(model: Path, tmp_path: Path) -> None:
+    made = []
+    for n in range(2):
+        (tmp_path / str(n)).mkdir()
+        out = tmp_path / str(n) / "q.pt2"
+        route_for(model, 1).quantize(Batches(samples(10), 4, 1), How(), out)
+        made.append(out.read_bytes())
+    assert made[0] == made[1]
+    assert torch.export.load(out).example_inputs is None
+    sample = samples(1)[0].source.read(0, 100).tobytes()
+    assert sample not in made[0]
+
+
+def test_what_is_quantized_already_is_refused(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "q.pt2"
+    route_for(model, 1).quantize(Batches(samples(10), 4, 1), How(), out)
+    with pytest.raises(TconvError, match=r"q\.pt2: is quantized already: it has quantized_decomposed\."):
+        route_for(out, 1)
+
+
+def test_what_torch_cannot_run_is_no_traceback(model: Path) -> None:
+    with pytest.raises(TconvError, match=r"net\.pt2: torch cannot run it: "):
+        route_for(model, 1).run(np.zeros((2, 3, 7, 7), np.float32))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tconv.cli.app import run
 from tconv.errors import TconvError, TconvErrors, UsageError
 from tconv.models import samples as module
 from tconv.models.samples import Batches, Wish, draw
@@ -108,6 +109,32 @@ def test_bad_files_stop_it_or_are_left_out(folder: Path) -> None:
         list(batches)
 
 
+def test_what_is_not_finite_is_no_sample(tmp_path: Path) -> None:
+    x = np.ones((6, 2), np.float32)
+    x[3, 0], x[4, 1] = np.nan, np.inf
+    np.save(tmp_path / "x.npy", x)
+    drawn = draw(asked(tmp_path / "x.npy"), Wish(4, 2), Silent())
+    with pytest.raises(TconvError, match=r"x\.npy: x-0000[34]: holds NaN or infinities"):
+        [module.value(t) for t in (*drawn.calibration, *drawn.held_back)]
+    drawn = draw(asked(tmp_path / "x.npy", on_bad="skip"), Wish(4, 2), Silent())
+    assert [len(drawn.calibration) + len(drawn.held_back), len(drawn.skipped)] == [4, 2]
+    np.save(tmp_path / "x.npy", x * np.nan)
+    with pytest.raises(TconvErrors, match="holds NaN or infinities"):
+        draw(asked(tmp_path / "x.npy", on_bad="skip"), Wish(4, 2), Silent())
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors"])
+def test_labels_are_no_samples(folder: Path, suffix: str) -> None:
+    for n in range(20):
+        (folder / "ab"[n % 2]).mkdir(exist_ok=True)
+        (folder / f"{n}.png").rename(folder / "ab"[n % 2] / f"{n}.png")
+    path = folder.with_name(f"x.{suffix}")
+    assert run([str(folder), "--normalize", "--stack", "-o", str(path)]) == 0
+    drawn = draw(asked(path), Wish(15, 5), Silent())
+    assert drawn.of == 20
+    assert {t.spec.shape for t in (*drawn.calibration, *drawn.held_back)} == {(4, 6, 3)}
+
+
 def test_a_cast_that_loses_is_refused_by_name(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([[1.0], [1e6]], np.float32))
     drawn = draw(asked(tmp_path / "x.npy", sugar=Sugar(to="float16")), Wish(1, 1), Silent())
@@ -133,8 +160,6 @@ def test_batches_are_made_when_it_is_their_turn(monkeypatch: pytest.MonkeyPatch)
     assert made == ["0", "1", "2"]
     assert [len(batch) for batch in found] == [3, 1]
     assert told == [3, 3, 1]
-    whole = Batches(some, 3, 1, whole=True)
-    assert [len(batch) for batch in whole] == [3, 3]
 
 
 def test_errors_of_several_files_are_told_together(folder: Path) -> None:

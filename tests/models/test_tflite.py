@@ -119,3 +119,57 @@ def test_what_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "saved_model.pb").write_bytes(b"\x08\x07garbage" * 40)
     with pytest.raises(TconvError, match="is no SavedModel that TensorFlow loads"):
         route_for(tmp_path, 1)
+
+
+def saved(path: Path, make: Callable[[Any, Any], Any], name: str = "serving_default") -> Path:
+    """A SavedModel of one layer, and of what ``make`` makes of TensorFlow and its output."""
+    tf: Any = pytest.importorskip("tensorflow", reason="compares with TensorFlow: pip install 'tconv[tensorflow]'")
+    module = tf.Module()
+    module.kernel = tf.Variable(np.random.default_rng(0).standard_normal((3, 5)).astype(np.float32))
+    given = tf.TensorSpec((None, 4, 4, 3), tf.float32, name="image")
+    call = tf.function(lambda image: make(tf, tf.reduce_mean(image, [1, 2]) @ module.kernel))
+    tf.saved_model.save(module, str(path), signatures={name: call.get_concrete_function(given)})
+    return path
+
+
+def test_a_class_as_output_stays_one(tmp_path: Path) -> None:
+    route = route_for(saved(tmp_path / "net", lambda tf, y: {"logits": y, "class": tf.argmax(y, 1)}), 1)
+    rng = np.random.default_rng(0)
+    some = [tensor(rng.uniform(0, 1, (4, 4, 3)).astype(np.float32), f"{n}.png", axes="HWC") for n in range(8)]
+    route.quantize(Batches(some, 1, 1), How(), tmp_path / "q.tflite")
+    made = route.reopened(tmp_path / "q.tflite")(Batches(some, 1, 1)[0])
+    assert made["class"].dtype == np.int64
+    assert made["class"].tolist() == [int(made["logits"].argmax())]
+
+
+def test_without_its_signature_it_says_how_to_get_one(tmp_path: Path) -> None:
+    path = saved(tmp_path / "net", lambda _, y: {"y": y}, "other")
+    with pytest.raises(TconvError, match="it has no signature serving_default, but other; say signatures="):
+        route_for(path, 1)
+
+
+def test_what_tensorflow_cannot_run_is_no_traceback(model: Path) -> None:
+    with pytest.raises(TconvError, match="TensorFlow cannot run it: "):
+        route_for(model, 1).run(np.zeros((1, 16, 16, 4), np.float32))
+
+
+def test_the_representative_pipeline_gives_the_model_that_tensorflow_makes_by_hand(tconv: Tconv, model: Path) -> None:
+    """Byte for byte, with the converter fed by Keras' loader as its documentation has it."""
+    tf: Any = importlib.import_module("tensorflow")
+    Path("d").mkdir()
+    for n in range(12):
+        Image.fromarray(np.random.default_rng(n).integers(0, 256, (20, 24, 3), np.uint8)).save(f"d/{n}.png")
+    given = ("--pipeline", "tflite-representative", "--set", "size=16", "--json", "--io", "int8", "-o", "m.tflite")
+    found = json.loads(tconv("quantize-model", model, "--calibrate", "d", *given).out)
+
+    def representative_dataset() -> Any:
+        for path in found["calibrated_on"]:
+            image = tf.keras.utils.load_img(path, target_size=(16, 16), interpolation="bilinear")
+            yield [tf.keras.utils.img_to_array(image)[None] / 255]
+
+    converter = tf.lite.TFLiteConverter.from_saved_model(str(model))
+    converter.optimizations = [tf.lite.Optimize.DEFAULT]
+    converter.representative_dataset = representative_dataset
+    converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
+    converter.inference_input_type = converter.inference_output_type = tf.int8
+    assert Path("m.tflite").read_bytes() == converter.convert()

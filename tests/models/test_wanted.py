@@ -35,6 +35,8 @@ def test_what_fits() -> None:
         (CHW, (1, 32, 48), "CHW", "float32", "it takes 3 channels: --channels rgb"),
         (Wanted("x", (1, 1, 28, 28), "float32"), (3, 28, 28), "CHW", "float32", "it takes 1 channels: --channels gray"),
         (CHW, (3, 32, 48), "CHW", "float16", "end the pipeline with cast(float32)"),
+        (CHW, (3, 32, 48), "CHW", "uint8", "cast(float32), or where the model takes 0…1 scale before (--normalize)"),
+        (Wanted("x", (None, 2), "uint8"), (2,), None, "float32", "it takes pixels as they are: leave out what scales"),
         (CHW, (32, 48), "HW", "float32", "samples must have 3 axes: the batch is put in front of them"),
         (Wanted("x", (None, 5), "float32"), (6,), None, "float32", "choose a pipeline that ends with this shape"),
         (Wanted("x", (), "float32"), (6,), None, "float32", "samples must have 0 axes"),
@@ -54,6 +56,12 @@ def test_samples_are_equals() -> None:
     with pytest.raises(
         TconvError, match=r"is float32 \(3, 5\) a sample, and a is float32 \(3, 4\) .*: a model takes eq"
     ):
+        check(Wanted("x", (None, 3, None), "float32"), some)
+
+
+def test_samples_of_other_axes_or_dtypes_are_other_arrays() -> None:
+    some = [tensor(np.zeros((3, 4), np.float32), "x"), tensor(np.zeros((), np.int64), "y")]
+    with pytest.raises(TconvError, match="a model takes equals; --only PATTERN says which arrays are samples"):
         check(Wanted("x", (None, 3, None), "float32"), some)
 
 

@@ -147,6 +147,12 @@ def _keras_mode(mode: str) -> Callable[[Path], Any]:
     return make
 
 
+def _representative(path: Path) -> Any:
+    utils = importlib.import_module("keras.utils")
+    image = utils.load_img(path, target_size=(224, 224), interpolation="bilinear")
+    return utils.img_to_array(image) / np.float32(255)
+
+
 def _tf_decoded(path: Path) -> Any:
     return _tf().io.decode_image(path.read_bytes(), channels=3, expand_animations=False)
 
@@ -178,6 +184,10 @@ KERAS = [
     Reference(
         "keras-mobilenet", "Keras", "load_img(target_size=(224, 224)), mobilenet_v2.preprocess_input",
         ("--pipeline", "keras-mobilenet"), _mobilenet, 1e-6,
+    ),
+    Reference(
+        "tflite-representative", "Keras", "load_img(target_size=(224, 224), interpolation='bilinear'), x / 255",
+        ("--pipeline", "tflite-representative"), _representative, 0, "the same division, rounded once",
     ),
     Reference(
         "Keras, mode tf", "Keras", "load_img, imagenet_utils.preprocess_input(mode='tf')",

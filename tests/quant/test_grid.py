@@ -125,3 +125,36 @@ def test_nf4_takes_the_nearest_of_its_sixteen_numbers() -> None:
 def test_what_there_is_not(name: str, scheme: str | None, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         grid(name, scheme)  # type: ignore[arg-type]  # wrong on purpose
+
+
+TOP = float(np.finfo(np.float32).max)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize(
+    ("low", "high"), [(-TOP, TOP), (0, TOP), (-TOP, 0), (-TOP / 3, TOP), (-TOP, TOP / 7), (-1e-45, TOP), (TOP, TOP)]
+)
+def test_the_largest_values_come_back_finite_and_near(name: str, low: float, high: float) -> None:
+    for scheme in ("symmetric", "affine"):
+        try:
+            how = grid(name, scheme)
+        except UsageError:
+            continue
+        x = np.array([low, 0, high], np.float32)
+        scale, zero = how.parameters(np.array(low), np.array(high))
+        wide = None if zero is None else zero.astype(np.float32)
+        q = np.empty(3, how.dtype.numpy)
+        how.quantize(x.copy(), scale, wide, q)
+        back = how.dequantize(q, scale, wide).astype(np.float64)  # a warning of NumPy's would be an error here
+        assert np.isfinite(back).all()
+        far = np.abs(x).argmax()
+        if how.affine:  # whose zero point is rounded, by half a step
+            assert np.abs(back - x).max() <= 1.01 * (max(high, 0) - min(low, 0)) / (how.high - how.low)
+        else:
+            assert back[far] == pytest.approx(x[far], rel=1e-6)
+
+
+def test_a_value_far_beyond_the_range_becomes_its_end() -> None:
+    q = np.empty(2, np.int8)
+    grid("int8").quantize(np.array([TOP, -TOP], np.float32), np.float32(1e-44), None, q)
+    assert q.tolist() == [127, -127]

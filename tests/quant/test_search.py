@@ -13,6 +13,7 @@ from tconv.quant.grid import grid
 from tconv.quant.observe import Distribution
 from tconv.quant.search import METHODS, SHARES, search
 from tests.quant.onnx_linear import linear
+from tests.quant.test_entropy import by_hand
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -85,26 +86,6 @@ def test_mse_finds_the_least_error_of_all_that_is_tried(name: str, tail: bool) -
         assert high < 0.8 * full[1]  # the two far out are given up for all the others
 
 
-def divergence(x: Array, share: float) -> float:
-    """Kullback-Leibler by hand: bins, what is cut off put to the ends, the rest spread over each level's bins."""
-    edge = float(np.abs(x).max())
-    counts, edges = np.histogram(x, 2048, (-edge, edge))
-    middles = (edges[:-1] + edges[1:]) / 2
-    inside = np.flatnonzero(np.abs(middles) <= share * edge)
-    p = counts[inside].astype(float)
-    p[0] += counts[: inside[0]].sum()
-    p[-1] += counts[inside[-1] + 1 :].sum()
-    levels = np.clip(np.rint(middles[inside] / (share * edge / 127)), -127, 127)
-    q = np.zeros(inside.size)
-    for level in np.unique(levels):
-        mine = (levels == level) & (counts[inside] > 0)
-        if mine.any():
-            q[mine] = counts[inside][mine].sum() / mine.sum()
-    p, q = p / p.sum(), q / q.sum()
-    there = p > 0
-    return float(np.sum(p[there] * np.log(p[there] / np.maximum(q[there], 1e-10))))
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_entropy_finds_the_least_divergence_of_all_that_is_tried(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -112,8 +93,8 @@ def test_entropy_finds_the_least_divergence_of_all_that_is_tried(seed: int) -> N
     edge = float(np.abs(x).max())
     low, high = search("entropy", of(x), INT8, 99.9)
     assert low == -high
-    tried = {float(share): divergence(x, float(share)) for share in SHARES}
-    assert divergence(x, high / edge) == pytest.approx(min(tried.values()), rel=0.02)
+    tried = [by_hand(x, INT8, -share * edge, share * edge, edge) for share in SHARES.tolist()]
+    assert by_hand(x, INT8, low, high, edge) == pytest.approx(min(tried), rel=1e-9)
 
 
 def test_entropy_cuts_off_what_is_rare() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from tconv.errors import TconvError, UsageError
+from tconv.evaluate import evaluate
 from tconv.pipeline import steps_from_text
 from tconv.quant import noted
 from tconv.quant.grid import TARGETS
@@ -85,6 +86,35 @@ def test_half_is_rounded_once(name: str, kind: torch.dtype) -> None:
     assert made.astype(np.float32).tolist() == want.to(kind).float().tolist()
 
 
+@pytest.mark.parametrize(
+    ("name", "q", "scale", "want"),
+    [
+        # Products that float32 rounds to the middle between two numbers of the target, on whose other side they are.
+        ("float16", 127, "0x1.a3a74ep-7", "0x1.a04p+0"),  # 0x1.a05fff64p+0: below the middle of …04 and …08
+        ("float16", -77, "0x1.3fb036p-7", "-0x1.80cp-1"),  # -0x1.80a000f8p-1: beyond that of …08 and …0c
+        ("bfloat16", 127, "0x1.254a96p-6", "0x1.24p+1"),  # 0x1.230000d4p+1
+        ("bfloat16", 113, "0x1.29e958p-6", "0x1.06p+1"),  # 0x1.06ffffb0p+1
+    ],
+)
+def test_products_near_the_middle_are_rounded_once(name: str, q: int, scale: str, want: str) -> None:
+    given = plain(np.full((2, 3), q, np.int8), np.array(float.fromhex(scale), np.float32))
+    assert {float(x).hex() for x in values(settled(Dequant(name), given))["w"].reshape(-1)} == {
+        float.fromhex(want).hex()
+    }
+
+
+def test_what_float32_does_not_hold_is_refused_or_clamped() -> None:
+    given = plain(np.array([[127, 1], [-128, 0]], np.int8), np.array(3e38, np.float32))
+    made = settled(Dequant(), given).tensors[0]
+    _, account = evaluate(made)
+    ((key, lost),) = account.refused()
+    assert (lost.overflow, key.step) == (2, "dequantize")
+    op: Any = made.ops[0]
+    clamped, _ = evaluate(replace(made, ops=(replace(op, on_overflow="saturate"),)))
+    top = float(np.finfo(np.float32).max)
+    assert clamped.tolist() == [[top, float(np.float32(3e38))], [-top, 0]]
+
+
 def test_in_one_chain_with_quantize() -> None:
     x = random(4, 8)
     made = weights(tensor(x, "w"))
@@ -156,6 +186,95 @@ def test_a_scale_that_is_none_is_refused_by_name(value: float) -> None:
         settled(Dequant(), plain(np.ones((2, 3), np.int8), np.array([1, value], np.float32)))
 
 
+@pytest.mark.parametrize("value", [1e39, 1e-60])
+def test_a_scale_is_one_that_float32_holds(value: float) -> None:
+    with pytest.raises(TconvError, match=r"w\.scale: a scale is a number above 0 that float32 holds"):
+        settled(Dequant(), plain(np.ones((2, 3), np.int8), np.array([1, value])))
+
+
+@pytest.mark.parametrize(
+    ("scale", "want"),
+    [
+        (np.array([[0.5], [2]]), [[1, 2], [12, 16]]),
+        (np.array([[1, 0.5]]), [[2, 2], [6, 4]]),
+        (np.array([[0.5]]), [[1, 2], [3, 4]]),
+    ],
+)
+def test_scales_may_keep_the_axes_of_the_tensor(scale: Array, want: list[list[float]]) -> None:
+    q = np.array([[2, 4], [6, 8]], np.int8)  # a square, which the shape of the scales makes clear
+    assert values(settled(Dequant(), plain(q, scale.astype(np.float32))))["w"].tolist() == want
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 2), (2, 1, 1), (2, 2, 1)])
+def test_scales_of_other_axes_than_the_tensor_has_fit_none(shape: tuple[int, ...]) -> None:
+    with pytest.raises(TconvError, match=rf"{np.prod(shape)} scales fit no axis of \(2, 3\)"):
+        settled(Dequant(), plain(np.ones((2, 3), np.int8), np.ones(shape, np.float32)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zeros", "words"),
+    [
+        (np.int8, np.array([0, 128], np.int32), "zero points of int8 are from -128 to 127"),
+        (np.int8, np.array([200, 0], np.uint8), "zero points of int8 are from -128 to 127"),
+        (np.uint8, np.array([-1, 0], np.int8), "zero points of uint8 are from 0 to 255"),
+        (np.uint8, np.array([0, 2**63], np.uint64), "zero points of uint8 are from 0 to 255"),
+        (ml_dtypes.uint4, np.array([0, 16], np.uint8), "zero points of uint4 are from 0 to 15"),
+        (ml_dtypes.float8_e4m3fn, np.array([0, 1], np.int8), "zero points of float8_e4m3fn are 0, and here are others"),
+        (np.int8, np.array([0.5, 0], np.float32), "its zero points are float32, not integers"),
+        (np.int8, np.array([True, False]), "its zero points are bool, not integers"),
+    ],
+)
+def test_zero_points_are_numbers_of_the_dtype(dtype: type, zeros: Array, words: str) -> None:
+    with pytest.raises(TconvError, match=words):
+        settled(Dequant(), plain(np.ones((2, 3), dtype), np.ones(2, np.float32), zeros))
+
+
+def test_zero_points_of_another_dtype_may_be_in_the_range_all_the_same() -> None:
+    given = plain(np.array([[1], [2]], np.int8), np.ones(2, np.float32), np.array([-128, 127], np.int64))
+    assert values(settled(Dequant(), given))["w"].tolist() == [[129], [-125]]
+
+
+@pytest.mark.parametrize(
+    ("told", "zero", "words"),
+    [
+        ({"to": "uint8"}, False, "it is int8, and uint8 by the metadata"),
+        ({"to": "nf4"}, False, "it is int8, and nf4 by the metadata"),
+        ({"to": "int8", "scheme": "affine"}, False, "its zero points are not there, of which the metadata"),
+        ({"to": "int8", "scheme": "symmetric"}, True, "it has zero points, and none by the metadata"),
+        ({"axis": 1}, False, r"2 scales do not fit axis 1 of \(2, 4\) \(the metadata"),
+        ({"axis": 7}, False, r"2 scales do not fit axis 7 of \(2, 4\) \(the metadata"),
+        ({"axis": -3}, False, "do not fit axis -3"),
+    ],
+)
+def test_metadata_that_are_not_true_are_refused(told: object, zero: bool, words: str) -> None:
+    given = plain(np.ones((2, 4), np.int8), np.ones(2, np.float32), np.ones(2, np.int8) if zero else None)
+    given = replace(given, extra=replace(given.extra, metadata={noted.KEY: json.dumps({"w": told})}))
+    with pytest.raises(TconvError, match=words):
+        settled(Dequant(), given)
+
+
+def test_groups_are_those_of_the_metadata() -> None:
+    given = plain(np.ones((2, 4), np.int8), np.ones((2, 2), np.float32))
+    given = replace(given, extra=replace(given.extra, metadata={noted.KEY: json.dumps({"w": {"group": 4}})}))
+    with pytest.raises(TconvError, match="its groups are of 2, and of 4 by the metadata"):
+        settled(Dequant(), given)
+
+
+def test_what_the_metadata_tell_of_must_have_its_scales() -> None:
+    made = written(settled(Quant("int8"), weights(tensor(random(4, 8), "a"), tensor(random(4, 8), "b"))))
+    part = made.with_tensors([t for t in made.tensors if t.spec.name != "a.scale"])
+    with pytest.raises(TconvError, match=r"a: .*it is quantized, as the metadata .* say, and there is no"):
+        settled(Dequant(), part)
+    gone = made.with_tensors([t for t in made.tensors if not t.spec.name.startswith("a")])
+    assert list(values(settled(Dequant(), gone))) == ["b"]  # what is not there at all is not missed
+
+
+@pytest.mark.parametrize("axis", [2, -3, 1])
+def test_an_axis_along_which_no_scales_are(axis: int) -> None:
+    with pytest.raises(TconvError, match=rf"2 scales do not fit axis {axis} of \(2, 3\)"):
+        settled(Dequant(axis=axis), plain(np.ones((2, 3), np.int8), np.ones(2, np.float32)))
+
+
 def test_zero_points_come_in_the_shape_of_the_scales() -> None:
     with pytest.raises(TconvError, match=r"\(2,\) scales and \(3,\) zero points do not go together"):
         settled(Dequant(), plain(np.ones((2, 3), np.int8), np.ones(2, np.float32), np.ones(3, np.int8)))
@@ -185,7 +304,7 @@ def test_metadata_that_make_no_sense(broken: str) -> None:
         settled(Dequant(), given)
 
 
-@pytest.mark.parametrize("told", [None, 3, {}, {"axis": "x"}, {"axis": 7}, {"to": 5, "axis": [0]}])
+@pytest.mark.parametrize("told", [None, 3, {}, {"axis": "x"}, {"axis": True}, {"to": 5, "axis": [0]}])
 def test_metadata_that_say_nothing_of_use_are_passed_over(told: object) -> None:
     given = plain(np.ones((2, 3), np.int8), np.array([1, 2], np.float32))
     given = replace(given, extra=replace(given.extra, metadata={noted.KEY: json.dumps({"w": told})}))

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -232,6 +233,39 @@ def test_tensors_that_fall_short_become_float16() -> None:
     np.testing.assert_array_equal(values(short)["coarse"], coarse.astype(np.float16))
 
 
+def test_what_falls_short_may_become_another_float() -> None:
+    x = random(4, 64)
+    short = settled(Quant("int4", min_sqnr=99, otherwise="bf16"), weights(tensor(x, "w")))
+    assert [t.spec.dtype.name for t in short.tensors] == ["bfloat16"]
+    np.testing.assert_array_equal(values(short)["w"], x.astype(ml_dtypes.bfloat16))
+    (note,) = short.notes
+    assert ": w becomes bfloat16: " in note
+
+
+@pytest.mark.parametrize("factor", [1e-9, 1e6])
+def test_what_falls_short_stays_where_the_other_float_is_no_better(factor: float) -> None:
+    """float16 has fewer digits of 1e-9 than int4 with a scale, and no room for a million."""
+    x = random(4, 64) * np.float32(factor)
+    short = settled(Quant("int4", min_sqnr=99), weights(tensor(x, "w"), tensor(random(4, 64), "v")))
+    assert [(t.spec.name, t.spec.dtype.name) for t in short.tensors] == [("w", "float32"), ("v", "float16")]
+    assert [": w stays as it is: " in short.notes[0], ": v becomes float16: " in short.notes[1]] == [True, True]
+    np.testing.assert_array_equal(values(short)["w"], x)
+    half = settled(Quant("int4", min_sqnr=99), weights(tensor(random(4, 64).astype(np.float16), "h")))
+    assert [t.spec.dtype.name for t in half.tensors] == ["float16"]
+    assert ": h stays as it is: " in half.notes[0]
+
+
+def test_an_axis_is_one_of_every_tensor_but_vectors() -> None:
+    given = weights(tensor(random(4, 6), "w"), tensor(random(4), "b"), tensor(np.array(1.5, np.float32), "s"))
+    for axis in (-2, 0):
+        made = settled(Quant("int8", axis=axis), given)
+        names = ["w", "w.scale", "b", "b.scale", "s"] if axis == 0 else ["w", "w.scale", "b", "s"]
+        assert [t.spec.name for t in made.tensors] == names
+    for axis in (2, -3):
+        with pytest.raises(TconvError, match=rf"w: .*no axis {axis}: its shape is \(4, 6\)"):
+            settled(Quant("int8", axis=axis), given)
+
+
 def test_pictures_share_one_scale() -> None:
     pictures = [tensor(random(2, 2, 3, seed=n) * 10**n, f"{n}.png", axes="HWC") for n in range(3)]
     made = values(settled(Quant("int8"), stream(*pictures)))
@@ -243,7 +277,7 @@ def test_pictures_share_one_scale() -> None:
 def test_few_pictures_to_calibrate_on_are_told() -> None:
     pictures = [tensor(random(2, 2, 3, seed=n), f"{n}.png", axes="HWC") for n in range(3)]
     made = settled(Quant("uint8", calibrate="percentile"), stream(*pictures))
-    assert made.notes == ("calibrated on 3 samples; 100 to 500 are usual",)
+    assert made.notes == ("calibrated on 3 samples: ranges may be those of chance; 100 to 500 are usual",)
     batch = tensor(random(100, 2, 2, 3), "batch", axes="NHWC")
     assert settled(Quant("uint8", calibrate="percentile"), stream(batch)).notes == ()
 
@@ -282,7 +316,12 @@ def test_an_axis_that_there_is_not(axis: int, words: str) -> None:
         ({"dtype": "int32"}, "no quantization to int32"),
         ({"dtype": "uint8", "scheme": "symmetric"}, "no symmetric scheme"),
         ({"dtype": "int8", "calibrate": "kl"}, "no calibration 'kl'"),
-        ({"dtype": "int8", "percentile": 0.0}, "percentile is 0"),
+        ({"dtype": "int8", "calibrate": "percentile", "percentile": 0.0}, "percentile is 0"),
+        ({"dtype": "int8", "percentile": 99.0}, "percentile is for calibrate=percentile, not minmax"),
+        ({"dtype": "int8", "calibrate": "mse", "percentile": 99.0}, "percentile is for calibrate=percentile, not mse"),
+        ({"dtype": "int8", "otherwise": "bf16"}, "otherwise is for what falls short of min_sqnr"),
+        ({"dtype": "int8", "min_sqnr": 30.0, "otherwise": "int16"}, "otherwise is int16"),
+        ({"dtype": "int8", "min_sqnr": 30.0, "otherwise": "e4m3"}, "otherwise is float8_e4m3fn"),
         ({"dtype": "int8", "axis": "rows"}, "axis takes a whole number or None"),
         ({"dtype": "int8", "group": 0}, "group is 0"),
         ({"dtype": "int8", "group": 4, "axis": 0}, "exclude each other"),
@@ -302,7 +341,8 @@ def test_bad_parameters_fail_at_construction(parameters: dict[str, object], word
         (Quant("int4", group=128, min_sqnr=20.0), "quantize(int4, group=128, min_sqnr=20)"),
         (Quant("fp8", keep=("head.*", "it's")), "quantize(float8_e4m3fn, keep=['head.*', \"it's\"])"),
         (Quant("int8", scheme="affine", axis=-1), "quantize(int8, scheme=affine, axis=-1)"),
-        (Quant("int8", percentile=99.5), "quantize(int8, percentile=99.5)"),
+        (Quant("i8", calibrate="percentile", percentile=99.5), "quantize(int8, calibrate=percentile, percentile=99.5)"),
+        (Quant("int8", min_sqnr=30.0, otherwise="bf16"), "quantize(int8, min_sqnr=30, otherwise=bfloat16)"),
     ],
 )  # fmt: skip
 def test_the_text_parses_back(step: Quant, text: str) -> None:
