@@ -185,14 +185,23 @@ class Tally:
         self._count += x.size
         if self._counts is not None:
             self._counts[row] += histogram(x)
-        elif x.size:
-            # Where nothing is lost, the two ends may stand for all: what is between them is between their entries.
-            signed = x.view(np.int8 if self.table.source.kind == "int" else np.uint8)
-            self._ends += [(row, int(end.reduce(signed)) % 256) for end in (np.minimum, np.maximum)]
+        else:
+            self._see_ends(row, x)
 
     def add(self, counts: Array) -> None:
         """Account for bytes that were counted elsewhere, by row and byte."""
-        self._counts += counts
+        if self._counts is not None:
+            self._counts += counts
+            return
+        self._count += int(counts.sum())
+        for row, occurring in enumerate(counts):
+            self._see_ends(row, np.flatnonzero(occurring).astype(np.uint8))
+
+    def _see_ends(self, row: int, x: Array) -> None:
+        """Where nothing is lost, the two ends may stand for all: what is between them is between their entries."""
+        if x.size:
+            signed = x.view(np.int8 if self.table.source.kind == "int" else np.uint8)
+            self._ends += [(row, int(end.reduce(signed)) % 256) for end in (np.minimum, np.maximum)]
 
     def account(self) -> Account:
         account, counts = Account(), self._counts
