@@ -15,7 +15,7 @@ from tconv.dtypes import DTYPES
 from tconv.errors import TconvError, UsageError
 from tconv.grammar import quoted
 from tconv.memory import ArraySource
-from tconv.ops import CastTo, works
+from tconv.ops import CastTo, anywhere
 from tconv.quant import noted
 from tconv.quant.fit import fit
 from tconv.quant.grid import SCHEMES, TARGETS, Grid, grid
@@ -120,7 +120,7 @@ class Quant(Step):
 
     def apply(self, stream: Stream) -> Stream:
         made = self._put(stream)
-        if not any(self._op(t) or works(t.ops) for t in made.tensors):
+        if not any(self._op(t) or anywhere(t.ops) for t in made.tensors):
             raise TconvError("it touches no tensor", remedy=_TOUCHED, step=str(self))
         tensors: list[Tensor] = []
         added: dict[str, list[str]] = {}
@@ -191,7 +191,7 @@ class Quant(Step):
 
     def _op(self, tensor: Tensor) -> Quantize | None:
         """The operation that this step gave it."""
-        op = tensor.ops[-1] if tensor.ops else None
+        op = next(reversed(anywhere(tensor.ops)), None)
         return op if isinstance(op, Quantize) and op.step == str(self) else None
 
     def __str__(self) -> str:
