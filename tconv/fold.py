@@ -12,7 +12,7 @@ from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import Input
 from tconv.labels import Labelling
 from tconv.memory import ArraySource
-from tconv.ops import Elementwise, MoveTo, Op, Promise, place
+from tconv.ops import Elementwise, Op, Promise, anywhere, is_stated, place
 from tconv.quant.op import Dequantize
 from tconv.request import Request
 from tconv.targets import Target
@@ -210,11 +210,11 @@ def _with_attr(tensor: Tensor, name: str, value: str) -> Tensor:
 
 def _without_idle_promises(stream: Stream) -> Stream:
     """A range was stated for what steps work on: of labels that they pass over nothing was said."""
-    idle = [all(isinstance(op, Promise | MoveTo) for op in t.ops) for t in stream.tensors]
+    idle = [all(isinstance(op, Promise) for op in anywhere(t.ops)) for t in stream.tensors]
     if all(idle):
         return stream
     plain = [
-        replace(t, ops=(), spec=replace(t.spec, range=None)) if alone and t.ops else t
+        replace(t, ops=(), spec=replace(t.spec, range=None)) if alone and is_stated(t.ops) else t
         for t, alone in zip(stream.tensors, idle, strict=True)
     ]
     return stream.with_tensors(plain)

@@ -225,7 +225,7 @@ def _stage_report(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]
 def _refusals(planned: Plan, accounted: Mapping[Place, Account]) -> list[TconvError]:
     """What did not fit, every tensor by its name, the one with the most values first."""
     found: list[tuple[int, TconvError]] = []
-    for place, account in accounted.items():
+    for place, account in _in_order(accounted):
         file, name = _where(planned, place)
         for key, lost in account.refused():
             reason = lost.describe(key.src, key.dst)
@@ -238,7 +238,7 @@ def _refusals(planned: Plan, accounted: Mapping[Place, Account]) -> list[TconvEr
 
 def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
     """One line for each tensor that lost something and was allowed to, and for each that broke its stated range."""
-    for place, account in sorted(accounted.items(), key=lambda item: (*item[0][:2], item[0].part or 0)):
+    for place, account in _in_order(accounted):
         file, name = _where(planned, place)
         for key, lost in account.by_cast.items():
             if lost:
@@ -246,6 +246,11 @@ def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
         for stated, lost in account.by_range.items():
             if lost:
                 yield str(_broken(stated, lost).at(file=file, tensor=name))
+
+
+def _in_order(accounted: Mapping[Place, Account]) -> list[tuple[Place, Account]]:
+    """In the order of the outputs, whichever thread was done first."""
+    return sorted(accounted.items(), key=lambda item: (*item[0][:2], item[0].part or 0))
 
 
 def _broken(stated: RangeKey, lost: Lost) -> TconvError:

@@ -133,9 +133,9 @@ def place(ops: Sequence[Op]) -> MoveTo | None:
     return next((op for op in reversed(ops) if isinstance(op, MoveTo)), None)
 
 
-def works(ops: Sequence[Op]) -> bool:
-    """Whether anything is done in ``ops``, wherever it may be."""
-    return any(not isinstance(op, MoveTo) for op in ops)
+def anywhere(ops: Sequence[Op]) -> tuple[Op, ...]:
+    """What is done in ``ops``, wherever that may be."""
+    return tuple(ops) if place(ops) is None else tuple(op for op in ops if not isinstance(op, MoveTo))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,6 +18,7 @@ from tconv.errors import TconvError
 from tconv.evaluate import Piece, Program, program
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
+from tconv.placed import carry
 from tconv.placed.carry import BATCH, Batching, together
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ class Runner:
     def _release(self, held: int) -> int:
         """Give up what this thread holds; the bytes that it then still holds, none."""
         scratch.release()
+        carry.release()
         with self._state:
             self._in_use -= held
             self._state.notify_all()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tconv.ops import CastTo, Promise
+from tconv.ops import CastTo, Promise, anywhere
 
 if TYPE_CHECKING:
     from tconv.ops import Op
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
 def firsts(tensors: Sequence[Tensor]) -> list[Tensor]:
     """For each tensor the first that is the same, mostly itself."""
-    known: dict[tuple[object, ...], list[Tensor]] = {}
+    known: dict[tuple[object, ...], list[tuple[Tensor, tuple[Op, ...]]]] = {}
     found = []
     for tensor in tensors:
         alike = known.setdefault((id(tensor.source), tensor.spec.dtype, tensor.spec.shape), [])
-        first = next((t for t in alike if t.ops == tensor.ops), None)
+        done = anywhere(tensor.ops)
+        first = next((t for t, ops in alike if ops == done), None)
         if first is None:
-            alike.append(tensor)
+            alike.append((tensor, done))
         found.append(first or tensor)
     return found
 
@@ -38,7 +39,7 @@ def settled(stream: Stream) -> Stream:
     for tensor, first in zip(stream.tensors, firsts(stream.tensors), strict=True):
         spec = _aliasing(tensor.spec, None if first is tensor else first.spec.name)
         if "place" in spec.attrs:
-            spec = _placed(spec, tensor.ops, chains)
+            spec = _placed(spec, anywhere(tensor.ops), chains)
         made.append(tensor if spec is tensor.spec else replace(tensor, spec=spec))
     return stream.with_tensors(made)
 

@@ -99,6 +99,13 @@ def test_scalars_and_empty_arrays(shape: tuple[int, ...]) -> None:
     order = tuple(reversed(range(len(shape))))
     if shape:
         check((Permute(perm=order),), x.transpose(order), x)
+        check((Permute(perm=order), CastTo(dtype=F32)), x.astype(np.float32).transpose(order), x)
+        numbers = tuple(map(float, range(shape[-1])))
+        by_channel = Affine(dtype=F32, axis=len(shape) - 1, shift=numbers)
+        for y in (x, x.astype(np.uint8)):
+            want = (y - np.asarray(numbers)).astype(np.float32)
+            check((by_channel, Permute(perm=order)), want.transpose(order), y)
+            check((Permute(perm=order), replace(by_channel, axis=0)), want.transpose(order), y)
 
 
 @dataclass(frozen=True, eq=False)

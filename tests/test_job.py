@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tconv.errors import TconvError
+from tconv.errors import TconvError, TconvErrors
 from tconv.formats.image.reader import ImageSource
 from tconv.formats.positional import PositionalWriter
 from tconv.job import convert
@@ -57,6 +57,16 @@ def test_a_weight_above_65504_is_refused_by_name_and_nothing_is_written() -> Non
     ):
         run("m.pt")
     assert [p.name for p in Path().iterdir()] == ["m.pt"]
+
+
+def test_what_is_refused_is_told_in_the_order_of_the_file_whichever_thread_found_it_first() -> None:
+    arrays = {f"{n}": np.full(200_000 if n == 0 else 1, 1e6, np.float32) for n in range(9)}
+    arrays["0"][1:] = 0
+    np.savez("x.npz", **arrays)  # type: ignore[arg-type]  # arrays by name
+    for _ in range(5):
+        with pytest.raises(TconvErrors) as refused:
+            run("x.npz", workers=4)
+        assert [one.tensor for one in refused.value.problems] == [f"{n}" for n in range(9)]
 
 
 @pytest.mark.parametrize(

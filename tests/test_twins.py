@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from tconv import twins
 from tconv.dtypes import dtype
-from tconv.ops import CastTo, Permute, Promise
+from tconv.ops import CastTo, MoveTo, Permute, Promise
 from tconv.tensor import Extra, Stream, Tensor
 from tests.cli.conftest import Ran, tconv
 from tests.memory import tensor
@@ -49,6 +49,15 @@ def test_a_view_stays_one_through_casts_and_statements_but_not_through_more() ->
     kept = view.then(Promise(range=(0, 1))).then(CastTo(dtype=dtype("float16")))
     attrs = [t.spec.attrs for t in settled(kept, named(view, "w"), kept.then(Permute(perm=(1, 0))))]
     assert attrs == [{"place": {"storage": "s", "chain": 0}}, {"place": {"storage": "s", "chain": 1}}, {}]
+
+
+def test_where_it_is_done_makes_no_other_tensor() -> None:
+    a = tensor(np.zeros((2, 2), np.float32), "a")
+    a = replace(a, spec=replace(a.spec, attrs={"place": {"storage": "s"}}))
+    half, move = CastTo(dtype=dtype("float16")), MoveTo(device="torch")
+    made = settled(a.then(half), named(a, "b").then(move).then(half), named(a, "c").then(half).then(move))
+    assert [t.spec.alias_of for t in made] == [None, "a", "a"]
+    assert [t.spec.attrs["place"]["chain"] for t in made] == [0, 0, 0]
 
 
 def pointers(found: dict[str, torch.Tensor]) -> set[tuple[str, str]]:

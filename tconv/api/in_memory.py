@@ -16,7 +16,7 @@ from tconv.arrays.library import library, library_of
 from tconv.beside import with_tensors_beside
 from tconv.errors import TconvError
 from tconv.memory import ArraySource
-from tconv.ops import Promise
+from tconv.ops import Promise, anywhere
 from tconv.request import Request
 from tconv.tensor import Extra, Spec, Step, Stream, Tensor
 
@@ -77,7 +77,7 @@ def _tensor(name: str, x: Any, said: Said) -> Tensor:
 
 
 def _is_as_it_was(tensor: Tensor, named: Mapping[str, Any]) -> bool:
-    return tensor.spec.name in named and all(isinstance(op, Promise) for op in tensor.ops)
+    return tensor.spec.name in named and all(isinstance(op, Promise) for op in anywhere(tensor.ops))
 
 
 def _back(values: np.ndarray[Any, Any], like: Any) -> Any:

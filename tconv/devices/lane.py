@@ -9,7 +9,7 @@ now and then read what was there before.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
 
-OutOfMemory = torch.OutOfMemoryError
-
 _ALIGNED = 8  # bytes, of the largest element
 _MOST = 64  # small things that are kept on the device
 _local = threading.local()
@@ -41,18 +39,21 @@ class Lane:
         self.copies = _stream(self.device) if self.cuda else None
         self.work = _stream(self.device) if self.cuda else None
         self.idle: list[tuple[_Arena, _Arena]] = []
-        self._kept: dict[Any, Tensor] = {}
+        self._kept: dict[tuple[object, ...], Tensor] = {}
 
     def load(self) -> Load:
         """What is sent and comes back together; its memory is used again when it is closed."""
         return Load(self, *(self.idle.pop() if self.idle else (_Arena(pinned=self.cuda), _Arena(pinned=self.cuda))))
 
-    def kept(self, key: Any, make: Callable[[], Any]) -> Tensor:
-        """A small array that is used again and again, there; of this thread, and so never given up while in use."""
+    def kept(self, array: Array) -> Tensor:
+        """A small array that is used again and again, there; of this thread, and so never given up while in use. Those
+        of the same bits are the same one: 0 and -0 are equal, and not the same number.
+        """
+        key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._kept:
             if len(self._kept) >= _MOST:
                 self._kept.clear()
-            self._kept[key] = torch.from_numpy(np.ascontiguousarray(make())).to(self.device)
+            self._kept[key] = torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
         return self._kept[key]
 
 
@@ -73,10 +74,10 @@ class Load:
         self._there.used = self._back.used = 0
         self.way.idle.append((self._there, self._back))
 
-    def slot(self, count: int, dtype: DType, expected: int) -> Tensor:
-        """Memory for ``count`` elements, of which ``expected`` such are likely to follow, this one among them."""
+    def slot(self, count: int, dtype: DType) -> Tensor:
+        """Memory for ``count`` elements."""
         kind = moved(dtype)
-        self._there.reserve(count * kind.itemsize, expected)
+        self._there.reserve(count * kind.itemsize)
         return self._there.take(count, kind)
 
     def sent(self, slots: Sequence[Tensor], kind: torch.dtype) -> Tensor:
@@ -142,10 +143,11 @@ class _Arena:
         self._memory = torch.empty(0, dtype=torch.uint8)
         self.used = 0
 
-    def reserve(self, nbytes: int, times: int = 1) -> None:
-        """See that there is room for ``nbytes``, and where that takes new memory, for as much so many times."""
+    def reserve(self, nbytes: int) -> None:
+        """See that there is room for ``nbytes``, and where that takes new memory, for twice what there was at least."""
         if self._memory.numel() < self.used + nbytes + _ALIGNED:  # what was handed out lives on by itself
-            self._memory = torch.empty(times * (nbytes + _ALIGNED), dtype=torch.uint8, pin_memory=self._pinned)
+            room = max(nbytes + _ALIGNED, 2 * self._memory.numel())
+            self._memory = torch.empty(room, dtype=torch.uint8, pin_memory=self._pinned)
             self.used = 0
 
     def take(self, count: int, kind: torch.dtype) -> Tensor:
@@ -167,7 +169,13 @@ def _adjacent(slots: Sequence[Tensor]) -> Tensor | None:
 
 def lane(device: str) -> Lane:
     """That of this thread to the device."""
-    lanes: dict[str, Lane] = _local.__dict__.setdefault("lanes", {})
+    lanes: dict[str, Lane] = _local.__dict__
     if device not in lanes:
         lanes[device] = Lane(device)
     return lanes[device]
+
+
+def release() -> None:
+    """Give up the memory of the host that this thread has for loads, all of which are closed."""
+    for one in vars(_local).values():
+        one.idle.clear()

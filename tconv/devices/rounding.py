@@ -4,17 +4,18 @@ torch's own conversions are used where they round once: between floats where the
 float32 and float64 from anything. From float64 to float16 and bfloat16 torch goes by way of float32 and rounds twice;
 here that float32 is rounded to odd, which makes the second rounding the right one (see ``casts/rounding.py``). Floats
 become integers only where they are in range, since what torch makes of others depends on the device. 64-bit integers,
-the floats of 8 and 4 bits and complex numbers are left to the CPU: ``pairs.exact`` says what is done here. Any NaN may
-stand for a NaN.
+the floats of 8 and 4 bits and complex numbers are left to the CPU: ``pairs.exact`` says what is done here. A NaN
+becomes the plain one of its sign, as on the CPU; what else its bits said may be gone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
 import torch
 
-from tconv.devices.bits import carrier, numbers
+from tconv.devices.bits import carrier, moved, numbers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,10 +44,11 @@ def rounded(
         made, back, over = _to_float(value, infinite, src, dst, lost)
         error = value.double() - back if detail else None
         made = made if policy == "inf" else torch.where(over, _bound(value, made), made)
+        made = made if src == dst else _quiet(value, made, dst)
     else:
         made, error = _to_integer(value, infinite, src, dst, lost)
     if error is not None:
-        _add_errors(lost, value.double(), error)
+        _add_errors(lost, value.double(), error, share=_shares(src, dst))
         if dst.is_float:
             small = torch.finfo(made.dtype).smallest_normal
             lost["subnormal"] = _count((made != 0) & (made.abs() < small))
@@ -94,6 +96,13 @@ def _odd_single(x: Tensor) -> Tensor:
     return (bits | (back != x).int()).view(torch.float32)
 
 
+def _quiet(value: Tensor, made: Tensor, dst: DType) -> Tensor:
+    """With the plain NaN of its sign for every NaN: what torch makes of one differs from device to device."""
+    nan = int(np.array(np.nan, dst.numpy).view(f"i{dst.itemsize}"))
+    signed = torch.where(torch.signbit(value), nan | torch.iinfo(moved(dst)).min, nan).to(moved(dst))
+    return torch.where(torch.isnan(value), signed, made.view(moved(dst))).view(made.dtype)
+
+
 def _bound(value: Tensor, made: Tensor) -> Tensor:
     """The greatest finite number of the dtype of ``made``, with the sign of the value."""
     top = torch.full_like(made, torch.finfo(made.dtype).max)
@@ -138,14 +147,20 @@ def _overflow(value: Tensor, over: Tensor) -> Columns:
     }
 
 
-def _add_errors(lost: Columns, source: Tensor, error: Tensor) -> None:
+def _shares(src: DType, dst: DType) -> torch.dtype:
+    """In which dtype the CPU divides errors by values: the one that holds both."""
+    narrow = src.is_float and src.bits <= 32 and not (dst.is_float and dst.bits > 32)
+    return torch.float32 if narrow else torch.float64
+
+
+def _add_errors(lost: Columns, source: Tensor, error: Tensor, *, share: torch.dtype) -> None:
     """As ``casts.fidelity`` has them: infinite and NaN errors say that there is none to speak of."""
     kept = torch.isfinite(error)
     source, error = torch.where(kept, source, 0), torch.where(kept, error, 0)
     lost["changed"] = _count(error != 0)
     lost["max_abs_source"], lost["max_abs_error"] = source.abs().amax(1), error.abs().amax(1)
     lost["signal"], lost["noise"] = _squares(source, lost["max_abs_source"]), _squares(error, lost["max_abs_error"])
-    lost["max_rel_error"] = torch.where(source != 0, error / source, 0).abs().amax(1)
+    lost["max_rel_error"] = torch.where(source != 0, error.to(share) / source.to(share), 0).abs().amax(1)
 
 
 def _squares(x: Tensor, unit: Tensor) -> Tensor:

@@ -5,8 +5,10 @@ What makes a tensor is a generator that yields a ``Crossing`` where values are t
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -40,6 +42,12 @@ class Crossing:
         """Those that have it in common go in one batch."""
         alike = all(run.perm is None and run.axis is None for run in self.section.runs)
         return (self.section, self.x.size) if alike else (self.section, self.x.size, self.shape, self.first)
+
+
+def release() -> None:
+    """Give up the memory that this thread has for what is on its way, of which there is nothing."""
+    if (module := sys.modules.get("tconv.devices.lane")) is not None:
+        module.release()
 
 
 class Batching:
@@ -80,7 +88,7 @@ def together(makings: Sequence[Making], batching: Batching) -> list[Account | Ex
                 results[number] = problem
             else:
                 if crossing.x.size and crossing.section.holds(crossing.shape):
-                    party.join(number, making, crossing, len(makings))
+                    party.join(number, making, crossing)
                 else:
                     on_cpu = crossing.section.on_cpu(crossing.x, crossing.shape, crossing.first)
                     results[number] = _finished(making, *on_cpu)
@@ -104,15 +112,15 @@ class _Party:
         for load in self._loads.values():
             load.close()
 
-    def join(self, number: int, making: Making, crossing: Crossing, expected: int) -> None:
-        """``expected``: how many at most there will be."""
+    def join(self, number: int, making: Making, crossing: Crossing) -> None:
         from tconv.devices.lane import lane
 
         section, count = crossing.section, crossing.x.size
-        load = self._loads.get(section.device)
-        if load is None:
-            load = self._loads[section.device] = lane(section.device).load()
-        slot = load.slot(count, section.source, expected)
+        with _refusing(section.device):
+            load = self._loads.get(section.device)
+            if load is None:
+                load = self._loads[section.device] = lane(section.device).load()
+            slot = load.slot(count, section.source)
         np.copyto(slot.numpy().view(crossing.x.dtype), crossing.x)
         self.groups.setdefault(crossing.key(), []).append(_Waiting(number, making, crossing, load, slot))
 
@@ -142,29 +150,43 @@ def _finished(making: Making, values: Array, account: Account) -> Account | Exce
 
 def _through(group: Sequence[_Waiting], batching: Batching) -> Iterator[tuple[_Waiting, Array | Exception, Account]]:
     """Each with what came of it, in batches as large as they may be."""
-    from tconv.devices.lane import OutOfMemory
-    from tconv.placed.work import worked
-
     rest = list(group)
     while rest:
         batch, rest = rest[: batching.most], rest[batching.most :]
         first = batch[0]
+        made = _worked(batch)
+        if made is not None:
+            for one, (values, account) in zip(batch, made, strict=True):
+                yield one, values, account
+        elif len(batch) == 1:
+            yield first, _too_large(first.crossing), Account()
+        else:
+            batching.halve(len(batch), first.crossing.section.device)
+            rest = batch + rest
+
+
+def _worked(batch: Sequence[_Waiting]) -> list[tuple[Array, Account]] | None:
+    """What becomes of a batch, or None if the device has not the memory for it."""
+    from tconv.placed.work import worked
+
+    first = batch[0]
+    with _refusing(first.crossing.section.device):
         try:
-            made = worked(first.crossing, first.load, [one.slot for one in batch])
-        except OutOfMemory:
-            if len(batch) == 1:
-                yield first, _too_large(first.crossing), Account()
-            else:
-                batching.halve(len(batch), first.crossing.section.device)
-                rest = batch + rest
-            continue
-        except RuntimeError as problem:
-            reason = str(problem).partition("\n")[0]
-            raise TconvError(
-                f"{first.crossing.section.device}: {reason}", remedy="--device cpu does without"
-            ) from problem
-        for one, (values, account) in zip(batch, made, strict=True):
-            yield one, values, account
+            return worked(first.crossing, first.load, [one.slot for one in batch])
+        except RuntimeError as problem:  # not all devices have a kind of error of their own for it
+            if "out of memory" not in str(problem):
+                raise
+    return None
+
+
+@contextmanager
+def _refusing(device: str) -> Iterator[None]:
+    """What torch says of a device that does not do as it should is an error of the whole job."""
+    try:
+        yield
+    except RuntimeError as problem:
+        reason = str(problem).partition("\n")[0]
+        raise TconvError(f"{device}: {reason}", remedy="--device cpu does without") from problem
 
 
 def _too_large(crossing: Crossing) -> TconvError:

@@ -81,8 +81,7 @@ class _Work:
 
     def _looked_up(self, x: Tensor, table: Table) -> tuple[Tensor, Tensor]:
         run, bits = self._run, moved(self._run.dtype)
-        key = (run.source, run.segments, len(table.rows), run.detail)
-        rows = self._way.kept(key, lambda: np.stack(table.rows).view(_BITS[bits.itemsize]))
+        rows = self._way.kept(np.stack(table.rows).view(_BITS[bits.itemsize]))
         channel = self._channel(x) if len(table.rows) > 1 else None
         made, counts = look_up(x.view(torch.uint8), rows, channel)
         return made.view(carrier(run.dtype)), counts
@@ -120,7 +119,7 @@ class _Work:
         return values, torch.isinf(values) & torch.isfinite(before)
 
     def _numbers(self, values: Sequence[float]) -> Tensor:
-        return self._way.kept(tuple(values), lambda: np.asarray(values, np.float64))
+        return self._way.kept(np.asarray(values, np.float64))
 
     def _channel(self, x: Tensor) -> Tensor:
         """The channel of each element of a row."""

@@ -12,7 +12,7 @@ from tconv import trees
 from tconv.dtypes import dtype as named
 from tconv.errors import TconvError, UsageError
 from tconv.grammar import quoted
-from tconv.ops import CastTo, works
+from tconv.ops import CastTo, anywhere
 from tconv.quant import noted
 from tconv.quant.enough import advice, pictures
 from tconv.quant.fit import fit
@@ -122,7 +122,7 @@ class Quant(Step):
 
     def apply(self, stream: Stream) -> Stream:
         made = self._put(stream)
-        if not self.short and not any(works(t.ops) for t in made.tensors):
+        if not self.short and not any(anywhere(t.ops) for t in made.tensors):
             raise TconvError("it touches no tensor", remedy=_TOUCHED, step=str(self))
         tensors: list[Tensor] = []
         added: dict[str, list[str]] = {}
@@ -194,7 +194,7 @@ class Quant(Step):
 
     def _op(self, tensor: Tensor) -> Quantize | None:
         """The operation that this step gave it."""
-        op = tensor.ops[-1] if tensor.ops else None
+        op = next(reversed(anywhere(tensor.ops)), None)
         return op if isinstance(op, Quantize) and op.step == str(self) else None
 
     def __str__(self) -> str:

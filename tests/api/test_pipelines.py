@@ -18,6 +18,15 @@ CHAIN = "resize(8x6) | scale | normalize(imagenet) | permute(CHW)"
 PIXELS = np.random.default_rng(0).integers(0, 256, (20, 30, 3), dtype=np.uint8)
 
 
+def test_arrays_go_to_a_device_and_come_back_to_where_they_were() -> None:
+    there = tconv.Pipeline("device(torch) | scale | normalize(imagenet) | cast(float16)")
+    want = tconv.Pipeline("scale | normalize(imagenet) | cast(float16)")(PIXELS, axes="HWC")
+    np.testing.assert_array_equal(there(PIXELS, axes="HWC"), want)
+    made = there({"a": torch.from_numpy(PIXELS), "b": torch.from_numpy(PIXELS[:7])}, axes="HWC")
+    assert [(type(x), x.device.type, x.dtype) for x in made.values()] == [(torch.Tensor, "cpu", torch.float16)] * 2
+    np.testing.assert_array_equal(made["b"].numpy(), want[:7])
+
+
 @pytest.mark.parametrize(
     "steps",
     [CHAIN, CHAIN.split(" | "), steps_from_text([CHAIN]), tconv.Pipeline(CHAIN), [tconv.Pipeline(CHAIN)]],
@@ -106,6 +115,7 @@ def test_nothing_to_do_gives_the_same_object() -> None:
     assert tconv.Pipeline("cast(float32)")(x) is x
     assert tconv.Pipeline(None)(x) is x
     assert tconv.Pipeline("cast(float32)")(x, range=(0, 1)) is x
+    assert tconv.Pipeline("device(torch) | cast(float32) | device(cpu)")(x) is x
 
 
 def test_what_does_not_fit_says_which_array_and_which_step() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,24 +13,24 @@ from tconv.dtypes import DTYPES, dtype
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from tconv.ops import Array
-
 torch = pytest.importorskip("torch")
 
 from tconv.devices.bits import carrier, moved, numbers  # noqa: E402  # torch may be absent
-from tconv.devices.lane import Lane, Load  # noqa: E402  # as above
+from tconv.devices.lane import Lane, Load, lane, release  # noqa: E402  # as above
 from tconv.devices.lookup import look_up  # noqa: E402  # as above
 
 
-def filled(load: Load, values: list[int], expected: int = 1, kind: str = "int32") -> Tensor:
-    slot = load.slot(len(values), dtype(kind), expected)
+def filled(load: Load, values: list[int], kind: str = "int32") -> Tensor:
+    slot = load.slot(len(values), dtype(kind))
     slot.numpy()[:] = values
     return slot
 
 
 def test_slots_side_by_side_go_as_one_and_others_one_by_one() -> None:
     with Lane("torch").load() as load:
-        a, b = filled(load, [1, 2], 4), filled(load, [3, 4])
+        filled(load, [0] * 20)
+    with load.way.load() as load:
+        a, b = filled(load, [1, 2]), filled(load, [3, 4])
         assert b.data_ptr() == a.data_ptr() + 8
         filled(load, [9], kind="int8")
         c = filled(load, [5, 6])
@@ -68,16 +68,34 @@ def test_results_come_back_whole_and_of_any_size() -> None:
         assert second.tolist() == [[0.5], [1.5]]
 
 
+def test_memory_does_not_grow_with_what_was_sent_once() -> None:
+    """A load of one large tensor among many small ones has room for about what is in it."""
+    with Lane("torch").load() as load:
+        for n in range(40):
+            slot = filled(load, [n])
+        large = load.slot(1 << 20, dtype("int8"))
+    assert slot.untyped_storage().nbytes() < 1 << 12
+    assert large.untyped_storage().nbytes() < 1 << 21
+
+
+def test_memory_is_given_up_when_asked() -> None:
+    with lane("torch").load() as load:
+        filled(load, [1])
+    assert lane("torch").idle
+    release()
+    assert not lane("torch").idle
+
+
 def test_small_things_are_kept_there_but_not_for_ever() -> None:
-    way, made = Lane("torch"), list[int]()
-
-    def make(n: int) -> Array:
-        made.append(n)
-        return np.array([n])
-
-    for n in (*range(64), 0, 64, 0):
-        assert way.kept(n, partial(make, n)).tolist() == [n]
-    assert made == [*range(65), 0]
+    way = Lane("torch")
+    first = way.kept(np.array([0.0]))
+    assert way.kept(np.array([0.0])) is first
+    assert way.kept(np.array([-0.0])) is not first
+    assert math.copysign(1, float(way.kept(np.array([-0.0])))) == -1
+    assert way.kept(np.array([0], np.int64)).dtype == torch.int64
+    for n in range(1, 64):
+        assert way.kept(np.array([float(n)])).tolist() == [n]
+    assert way.kept(np.array([0.0])) is not first
 
 
 @pytest.mark.parametrize("name", list(DTYPES))

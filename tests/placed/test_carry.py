@@ -201,6 +201,39 @@ def test_what_else_torch_says_is_an_error_of_the_device(monkeypatch: pytest.Monk
         together(made, Batching())
 
 
+@pytest.mark.parametrize("broken", ["Lane", "_Arena.reserve"])
+def test_a_device_that_cannot_even_be_reached_is_an_error_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    from tconv.devices import lane
+
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("CUDA error: all devices are busy\nmuch more")
+
+    monkeypatch.setattr(lane, "_local", threading.local())
+    monkeypatch.setattr(f"tconv.devices.lane.{broken}", fails)
+    made, _ = makings([picture(5, 4, 0)])
+    with pytest.raises(TconvError, match=r"^torch: CUDA error: all devices are busy; --device cpu does without$"):
+        together(made, Batching())
+
+
+@pytest.mark.parametrize("text", ["CUDA out of memory", "MPS backend out of memory (MPS allocated: 1 GB)"])
+def test_every_device_says_in_its_own_way_that_memory_is_out(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    from tconv.placed import work
+
+    real = work.worked
+
+    def worked(like: Any, load: Any, slots: Any) -> Any:
+        if len(slots) > 1:
+            raise RuntimeError(text)
+        return real(like, load, slots)
+
+    monkeypatch.setattr(work, "worked", worked)
+    batching = Batching()
+    check([picture(5, 4, n) for n in range(3)], batching)
+    assert batching.most == 1
+
+
 class Memory:
     """Takes what a runner makes."""
 
