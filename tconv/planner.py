@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from tconv import batches, chain, clearance, labelling, pictures, selection, sharding, targets, tying
+from tconv import batches, chain, clearance, journal, labelling, pictures, selection, sharding, targets, tying
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, plan_all, told
@@ -146,6 +146,7 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     heard = chain.devices_heard(request, asked)
     pictures.refuse_unheld(request, form, asked)
     found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
+    _refuse_mixed(found.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
     streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
@@ -166,6 +167,18 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
             raise
         refuse_bad([*known.values(), problem], SKIP_REMEDY if request.on_bad == "error" else "")
         raise
+
+
+def _refuse_mixed(inputs: Sequence[Input]) -> None:
+    """Refuse folders in which an interrupted run has put some of its shards: what is there is of two checkpoints."""
+    for one in inputs:
+        folder = Path(os.path.realpath(one.path.parent))
+        if one.format.name == "index" and journal.pending(folder):
+            raise TconvError(
+                "some of its shards are those of a run that was interrupted while it put them in place",
+                remedy=f"--resume -o {one.path.parent}/ completes that",
+                file=one.path,
+            )
 
 
 def _drafted(
