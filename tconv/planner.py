@@ -88,8 +88,8 @@ class Plan:
             for i, tensor in enumerate(file.stream.tensors):
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
-                    pieces = list(program(tensor).pieces())
-                    largest = max(largest, *((tensor.spec.name, p.cost) for p in pieces), key=lambda found: found[1])
+                    pieces = list(program(tensor).costly(self.workers))
+                    largest = max([largest, *((tensor.spec.name, p.cost) for p in pieces)], key=lambda found: found[1])
                     costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
                     costs = sorted(costs, reverse=True)[: self.workers]
         return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest
