@@ -192,6 +192,8 @@ def _completed_later_if_interrupted(
             staging.keep(root)
             note(f"{root}: not all shards are in place; --resume completes that")
         raise
+    for root in ours:
+        journal.end(staging.folder(root))
 
 
 def _ledgers(

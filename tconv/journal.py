@@ -36,6 +36,11 @@ def begin(staged: Path, files: Iterable[Path], gone: Iterable[Path]) -> None:
     sync(staged)
 
 
+def end(staged: Path) -> None:
+    """All is in place, whatever else of ``staged`` may stay behind."""
+    (staged / JOURNAL).unlink()
+
+
 def pending(root: Path) -> Path | None:
     """The staging folder of a run that was interrupted while it put shards in place below ``root``, if there is one."""
     return next((kept for kept in kept_for(root) if (kept / JOURNAL).is_file()), None)
