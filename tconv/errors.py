@@ -52,11 +52,10 @@ class TconvError(Exception):
         """The file and the tensor, as far as they are known."""
         # An image's tensor is called by its path: saying that twice helps nobody.
         tensor = "" if f"/{self.file}".endswith(f"/{self.tensor}") else self.tensor
-        return ": ".join(printable(p).replace("\n", "\\n") for p in (self.file, tensor) if p)
+        return ": ".join(one_line(p) for p in (self.file, tensor) if p)
 
     def __str__(self) -> str:
-        step = printable(self.step).replace("\n", "\\n")
-        text = ": ".join(p for p in (self.place(), step, printable(self.reason)) if p)
+        text = ": ".join(p for p in (self.place(), one_line(self.step), printable(self.reason)) if p)
         return f"{text}; {printable(self.remedy)}" if self.remedy else text
 
 
@@ -154,3 +153,8 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def one_line(text: str) -> str:
+    """The same for what is one line, whatever names from a file are in it."""
+    return printable(text).replace("\n", "\\n")

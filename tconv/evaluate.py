@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,6 +56,10 @@ class Program(ABC):
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]: ...
+
+    def costly(self, count: int) -> Iterator[Piece]:
+        """Up to ``count`` pieces, or more, than which no others cost more: of what is cut only the last is smaller."""
+        return islice(self.pieces(), count)
 
     def make(self, piece: Piece, out: Array) -> Account:
         """The values of ``piece``, flat and in C order, into ``out``; what the casts lost of them."""
@@ -221,6 +226,10 @@ class _Parts(Program):
             made = program(self._part(n), self._detail)
             for piece in made.pieces():
                 yield Piece(at + piece.lo, at + piece.hi, piece.path, piece.cost, (made, piece))
+
+    def costly(self, count: int) -> Iterator[Piece]:
+        for n in range(len(self._source.parts)):
+            yield from program(self._part(n), self._detail).costly(count)
 
     def making(self, piece: Piece, out: Array) -> Making:
         assert piece.of is not None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tconv import clearance
+from tconv import clearance, journal
 from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
@@ -22,6 +22,7 @@ from tconv.runner import Runner
 from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
+from tconv.superseded import Superseded
 
 if TYPE_CHECKING:
     from tconv.account import Account, RangeKey
@@ -42,6 +43,9 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
 
     Raises ``TconvError``, and whatever it raises, nothing has been written.
     """
+    completed = _completed(request, note)
+    if completed is not None:
+        return completed
     bad: dict[Path, TconvError] = {}
     while True:
         try:
@@ -55,6 +59,24 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
             bad |= fresh
             continue  # a bad input among good ones of the same file: plan again without it
         return result
+
+
+def _completed(request: Request, note: Callable[[str], None]) -> Result | None:
+    """What came of an earlier run, if all that was left of it was to put its shards in place: until that is done there
+    are shards of two checkpoints, of which nothing is to be made.
+    """
+    if request.output is None:
+        return None
+    root = Path(os.path.realpath(request.output))
+    staged = journal.pending(root)
+    if staged is None:
+        return None
+    if not request.resume:
+        reason = "an earlier run was interrupted while it put its shards in place"
+        raise TconvError(reason, remedy="--resume completes that, and does nothing else", file=root)
+    journal.complete(root, staged)
+    note(f"{root}: all shards of the earlier run were done, and are in place now")
+    return Result((request.output,), ())
 
 
 def _attempt(
@@ -110,10 +132,11 @@ def _attempt(
             published.append((report.parent, report))
         existing = clearance.check([(f.path, f.target.inputs) for f in whole])
         raise_all([] if request.force else existing)
-        staging.publish(published)
-        for old in planned.superseded:
-            if any(old.target == file.target for file in done):
-                old.remove()
+        old = [one for one in planned.superseded if any(one.target == file.target for file in done)]
+        with _completed_later_if_interrupted(staging, resumable, published, old, note):
+            staging.publish(published)
+            for one in old:
+                one.remove()
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
 
 
@@ -146,6 +169,31 @@ def _kept_if_interrupted(staging: Staging, resumable: Iterable[Path], note: Call
             if not isinstance(problem, AnotherRun):
                 note(f"{root}: the shards that are done are kept; --resume goes on from there")
         raise
+
+
+@contextmanager
+def _completed_later_if_interrupted(
+    staging: Staging,
+    resumable: Iterable[Path],
+    published: Sequence[tuple[Path, Path]],
+    old: Sequence[Superseded],
+    note: Callable[[str], None],
+) -> Iterator[None]:
+    """Shards of which some are in place, and some cannot be or are not yet, stay for --resume."""
+    ours = [root for root in resumable if any(root == of for of, _ in published)]
+    for root in ours:
+        files = [path.relative_to(root) for of, path in published if of == root]
+        gone = [path.relative_to(root) for one in old if one.target.root == root for path in one.gone]
+        journal.begin(staging.folder(root), files, gone)
+    try:
+        yield
+    except BaseException:
+        for root in ours:
+            staging.keep(root)
+            note(f"{root}: not all shards are in place; --resume completes that")
+        raise
+    for root in ours:
+        journal.end(staging.folder(root))
 
 
 def _ledgers(

@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import takewhile
 from pathlib import Path
 
-from tconv import batches, chain, clearance, labelling, pictures, selection, sharding, targets, tying
+from tconv import batches, chain, clearance, journal, labelling, pictures, selection, sharding, targets, tying
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.evaluate import program
 from tconv.fold import Planned, plan_all, told
@@ -88,8 +88,8 @@ class Plan:
             for i, tensor in enumerate(file.stream.tensors):
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
-                    pieces = list(program(tensor).pieces())
-                    largest = max(largest, *((tensor.spec.name, p.cost) for p in pieces), key=lambda found: found[1])
+                    pieces = list(program(tensor).costly(self.workers))
+                    largest = max([largest, *((tensor.spec.name, p.cost) for p in pieces)], key=lambda found: found[1])
                     costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
                     costs = sorted(costs, reverse=True)[: self.workers]
         return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest
@@ -147,6 +147,7 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
     pictures.refuse_unheld(request, form, asked)
     apart = request.labels if isinstance(request.labels, Path) else None
     found = find(request.inputs, apart=apart, wanted=request.wanted)
+    _refuse_mixed(found.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
     streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
@@ -167,6 +168,18 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
             raise
         refuse_bad([*known.values(), problem], SKIP_REMEDY if request.on_bad == "error" else "")
         raise
+
+
+def _refuse_mixed(inputs: Sequence[Input]) -> None:
+    """Refuse folders in which an interrupted run has put some of its shards: what is there is of two checkpoints."""
+    for one in inputs:
+        folder = Path(os.path.realpath(one.path.parent))
+        if one.format.name == "index" and journal.pending(folder):
+            raise TconvError(
+                "some of its shards are those of a run that was interrupted while it put them in place",
+                remedy=f"--resume -o {one.path.parent}/ completes that",
+                file=one.path,
+            )
 
 
 def _drafted(

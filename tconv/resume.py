@@ -12,7 +12,8 @@ It is written down in the staging folder after each shard::
     }
 
 All but ``done`` says which run it was: of inputs the size and the time of the last change, of outputs a hash of what
-the plan says of their tensors. ``notes`` is what its casts lost, which is told when the run is whole.
+the plan says of their tensors, of what is done to these, and of what the file says of itself. ``notes`` is what its
+casts lost, which is told when the run is whole.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 from tconv import __version__
 from tconv.errors import TconvError
+from tconv.formats.positional import PositionalWriter
 from tconv.hashing import sha256, sha256_of
-from tconv.staging import left_for
+from tconv.staging import kept_for
 from tconv.tensor import Writer
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ _SAYS = {
     "steps": "the steps",
     "options": "what is said of the values",
     "inputs": "the inputs",
-    "outputs": "the tensors or the shards they go into",
+    "outputs": "the tensors, what is done to them or the shards they go into",
 }
 
 
@@ -64,7 +66,7 @@ def complete(planned: Plan) -> list[TconvError]:
     by_root: dict[Path, list[Path]] = {}
     for file in planned.files:
         by_root.setdefault(file.target.root, []).append(file.path)
-    done = [root for root, paths in by_root.items() if all(p.is_file() for p in paths) and not left_for(root)]
+    done = [root for root, paths in by_root.items() if all(p.is_file() for p in paths) and not kept_for(root)]
     return [
         TconvError(
             f"is complete: its {len(by_root[root])} shards are there, and no interrupted run is left to resume",
@@ -183,9 +185,13 @@ def _name(file: Planned) -> str:
 
 
 def _digest(file: Planned) -> str:
-    specs = [(t.spec.name, str(t.spec.dtype), t.spec.shape, t.spec.alias_of) for t in file.stream.tensors]
-    text = json.dumps([specs, dict(file.stream.extra.metadata), file.writer.size])
-    return sha256_of(text)
+    """Of all that decides its bytes but the values: operations are descriptions, and print in full."""
+    tensors = [
+        (t.spec.name, str(t.spec.dtype), t.spec.shape, t.spec.alias_of, repr(t.ops)) for t in file.stream.tensors
+    ]
+    known = file.writer.header() if isinstance(file.writer, PositionalWriter) else []
+    header = [(offset, data.hex()) for offset, data in known]
+    return sha256_of(json.dumps([tensors, dict(file.stream.extra.metadata), file.writer.size, header]))
 
 
 def _is(path: Path, digest: str) -> bool:

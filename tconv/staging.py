@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tconv.errors import TconvError
+from tconv.replacing import put_in_place
 
 fcntl: ModuleType | None
 try:
@@ -58,16 +59,8 @@ class Staging:
         return self._roots[root].path / target.relative_to(root)
 
     def publish(self, targets: Sequence[tuple[Path, Path]]) -> None:
-        """Rename what was staged for each (root, target) to where it belongs, replacing what is there at once: who may
-        read that may read what comes in its place, and nobody else.
-        """
-        for root, target in targets:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            staged = self.path(root, target)
-            _like(target, staged)
-            staged.replace(target)
-        for folder in {target.parent for _, target in targets}:
-            _sync(folder)
+        """``put_in_place`` what was staged for each (root, target)."""
+        put_in_place([(self.path(root, target), target) for root, target in targets])
 
 
 def check_space(sizes: Mapping[Path, int]) -> None:
@@ -147,43 +140,68 @@ class _Kept(_Folder):
         self._resume = resume
 
     def _make(self) -> None:
-        left = left_for(self._root)
+        left = kept_for(self._root)
         self.path = left[0] if left and self._resume else self._anchor / _kept_name(self._root, self._anchor)
-        self.path.mkdir(mode=0o700, exist_ok=True)
-        if fcntl is not None:
-            self._fd = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
-            try:
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as problem:
-                self._unlock()
-                raise TconvError(
-                    "another run is writing there", remedy="wait for it, or stop it", file=self._anchor
-                ) from problem
+        while self._fd < 0:
+            self.path.mkdir(mode=0o700, exist_ok=True)
+            if fcntl is None:
+                break
+            # Between mkdir and lock the run that had it may end, and take the folder with it: then make another.
+            with contextlib.suppress(FileNotFoundError):
+                self._fd = _locked(self.path, self._anchor)
         if not self._resume:
             for inner in self.path.iterdir():
                 shutil.rmtree(inner) if inner.is_dir() and not inner.is_symlink() else inner.unlink()
             _remove_abandoned(folder for folder in left if folder != self.path)
 
 
-def left_for(root: Path) -> list[Path]:
+def kept_for(root: Path) -> list[Path]:
     """What earlier runs may have left for ``root``, the nearest to it first, where files can be renamed from."""
-    above = (folder for folder in (root, *root.parents) if folder.is_dir())
+    above = [folder for folder in (root, *root.parents) if _is_there(folder)]
     named = [folder / _kept_name(root, folder) for folder in above]
-    device = _existing(root).stat().st_dev
-    return [path for path in named if path.is_dir() and not path.is_symlink() and path.stat().st_dev == device]
+    device = above[0].stat().st_dev
+    return [path for path in named if _is_there(path) and not path.is_symlink() and path.stat().st_dev == device]
+
+
+def _is_there(folder: Path) -> bool:
+    """Whether it is one that this process may look into; a name may be too long for any."""
+    try:
+        return folder.is_dir()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def held(kept: Path, root: Path) -> Iterator[None]:
+    """While what is ``kept`` for ``root`` is worked with: no other run may. Raises ``TconvError`` if one does."""
+    fd = _locked(kept, root) if fcntl is not None else -1
+    try:
+        yield
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _locked(folder: Path, shown: Path) -> int:
+    """``folder``, open and locked. Raises ``FileNotFoundError`` if it is gone."""
+    assert fcntl is not None
+    fd = os.open(folder, os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not os.path.samestat(os.fstat(fd), folder.lstat()):
+            raise FileNotFoundError
+    except BlockingIOError as problem:
+        os.close(fd)
+        raise TconvError("another run is writing there", remedy="wait for it, or stop it", file=shown) from problem
+    except FileNotFoundError:
+        os.close(fd)
+        raise
+    return fd
 
 
 def _kept_name(root: Path, folder: Path) -> str:
     """What is kept for ``root`` is called, in ``folder`` above it, by the way from there; in itself by nothing."""
     return "".join(f".{part}" for part in root.relative_to(folder).parts) + KEPT
-
-
-def _like(target: Path, staged: Path) -> None:
-    """Give ``staged`` the mode of the file that it is about to replace, if there is one."""
-    with contextlib.suppress(FileNotFoundError):
-        mode = target.stat().st_mode & 0o777
-        if staged.stat().st_mode & 0o777 != mode:  # a file system without modes refuses to be told one
-            staged.chmod(mode)
 
 
 def _sweep(folder: Path) -> None:
@@ -208,13 +226,3 @@ def _opened(folder: Path) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
-
-
-def _sync(folder: Path) -> None:
-    """Make the renames last through a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)

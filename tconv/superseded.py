@@ -11,6 +11,8 @@ from tconv import registry
 from tconv.errors import TconvError
 from tconv.targets import SHARD_NAMES, Target
 
+_SUFFIXES = tuple(suffix for form in SHARD_NAMES for suffix in registry.FORMATS[form].suffixes)
+
 
 @dataclass(frozen=True)
 class Superseded:
@@ -36,9 +38,14 @@ class Superseded:
         gone = " and ".join(filter(None, ("" if self.replaced else "it", shards)))
         return f"{self.head}: is of the checkpoint before: {gone} will be removed once the new one is in place"
 
+    @property
+    def gone(self) -> tuple[Path, ...]:
+        """The files that go."""
+        return self.shards if self.replaced else (self.head, *self.shards)
+
     def remove(self) -> None:
         """Do it. Raises ``TconvError``."""
-        for path in self.shards if self.replaced else (self.head, *self.shards):
+        for path in self.gone:
             try:
                 path.unlink(missing_ok=True)
             except OSError as problem:
@@ -81,11 +88,14 @@ def _heads(target: Target) -> list[Path]:
 
 
 def _shards(head: Path) -> tuple[Path, ...]:
-    """Those that it names and that are there; none if it is no index, or a broken one."""
+    """Those that it names and that are there; none if it is no index, or a broken one. An index may name anything, and
+    what is not called as weights are is not removed because of that.
+    """
     if head.suffix != ".json":
         return ()
     try:
         named = registry.load("tconv.formats.shards:files")(head)
     except TconvError:
         return ()
-    return tuple(path for name in named if (path := head.with_name(name)).is_file())
+    shards = (head.with_name(name) for name in named if Path(name).suffix in _SUFFIXES)
+    return tuple(path for path in shards if path.is_file())

@@ -15,7 +15,17 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text", "patterns"],
+    [
+        "impostors",
+        "notes",
+        "suggest",
+        "vocabulary",
+        "small_files",
+        "hashing",
+        "replacing",
+        "yaml_text",
+        "patterns",
+    ],
     ["arguments"],
     ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
@@ -37,7 +47,7 @@ LAYERS = [
     ["blocks", "outcome"],
     ["evaluate"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
-    ["targets", "clearance", "request", "labels"],
+    ["targets", "clearance", "journal", "request", "labels"],
     ["label_matching"],
     ["batches", "scan", "settings", "sharding", "labelling", "superseded", "tying"],
     ["measure"],

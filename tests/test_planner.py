@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from tconv.errors import TconvError, UsageError
@@ -52,6 +53,22 @@ def test_the_memory_is_that_of_the_largest_pieces_of_all_workers() -> None:
     assert planned("x.npy", sugar=Sugar(to="float16"), workers=1).peak_memory == piece
     assert planned("x.npy", sugar=Sugar(to="float16"), workers=3).peak_memory == 3 * piece
     assert planned("x.npy", sugar=Sugar(to="float16"), workers=3, max_memory=2 * piece).peak_memory == 2 * piece
+
+
+def test_the_memory_of_what_is_empty_is_none() -> None:
+    torch.save({"e": torch.empty(0, 3), "f": torch.empty(3, 0)}, "x.pt")
+    made = planned("x.pt", sugar=Sugar(to="float16"))
+    assert (made.peak_memory, made.beyond) == (0, None)
+    torch.save({"e": torch.empty(0, 3), "w": torch.ones(3)}, "x.pt")
+    assert planned("x.pt", sugar=Sugar(to="float16"), workers=1).peak_memory == 3 * (4 + 2 + 2)
+
+
+def test_a_plan_takes_no_time_for_each_piece() -> None:
+    """A kilobyte can be the checkpoint of an exabyte: one value, of which all others are views."""
+    torch.save({"w": torch.ones(1).expand(1 << 20, 1 << 20, 1 << 20)}, "x.pt")
+    made = planned("x.pt", sugar=Sugar(to="float16"))
+    assert made.size > 1 << 61
+    assert 0 < made.peak_memory <= 1 << 30
 
 
 def test_what_is_in_the_way_does_not_keep_anyone_from_planning() -> None:

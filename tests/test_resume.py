@@ -129,6 +129,36 @@ def test_another_run_is_refused_and_what_is_done_stays(
     assert opened == NAMES[2:]
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (["--step", "normalize(mean=0, std=1e-38)", "--on-overflow", "saturate"], ["--on-overflow", "inf"]),
+        (["--format", "pt", "--device", "torch", "--save-device"], ["--device", "torch"]),
+    ],
+    ids=["what overflows", "what the file says"],
+)
+def test_all_shards_are_made_alike(
+    first: list[str], then: list[str], tconv: Tconv, interrupted: Ran, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some things that are said of a run are in no step of it, or change no dtype, shape or size."""
+    argv, again = ["m", *first, "-o", "two/", "-j", "1"], ["m", *first[:2], *then, "-o", "two/", "-j", "1", "--resume"]
+    with monkeypatch.context() as patch:
+        real = PositionalWriter.open
+
+        def full(writer: Any, path: Path) -> None:
+            if "00002-of" in path.name:
+                raise OSError(28, "No space left on device")
+            real(writer, path)
+
+        patch.setattr(PositionalWriter, "open", full)
+        assert tconv(*argv).code == 1
+    ran = tconv(*again)
+    assert ran.code == 1
+    assert "cannot go on with the run that was interrupted: " in ran.err
+    assert "the tensors, what is done to them or the shards they go into changed since" in ran.err
+    assert "1 of 3 shards were done already\n" in tconv(*argv, "--resume").err
+
+
 def test_a_changed_input_is_refused(tconv: Tconv, interrupted: Ran) -> None:
     shard = Path("m", NAMES[0])
     before = shard.stat()

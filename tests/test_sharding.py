@@ -275,6 +275,21 @@ def test_what_is_removed_is_told(tconv: Tconv, tmp_path: Path) -> None:
     ) in tconv(*argv, "-f").err
 
 
+def test_only_weights_are_removed_whatever_an_index_names(tconv: Tconv, tmp_path: Path) -> None:
+    """A stranger's index can name any file beside it."""
+    folder = safetensors_folder(tmp_path / "out")
+    (folder / "thesis.txt").write_text("years of work")
+    index = json.loads((folder / INDEX).read_text())
+    index["weight_map"] |= {"a": "thesis.txt", "b": "config.json"}
+    (folder / INDEX).write_text(json.dumps(index))
+    save_file(NEW, tmp_path / "new.safetensors")
+    ran = tconv("new.safetensors", "-o", "out/", "--shard-size", "1GB", "-f")
+    assert ran.code == 0
+    assert "it and 2 shards that it names will be removed" in ran.err
+    assert (folder / "thesis.txt").read_text() == "years of work"
+    assert (folder / "config.json").exists()
+
+
 def test_what_is_read_is_never_removed(tconv: Tconv, tmp_path: Path) -> None:
     folder = safetensors_folder(tmp_path / "m")
     before = files(folder)

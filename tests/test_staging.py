@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -43,6 +44,37 @@ def test_what_replaces_a_file_has_its_mode(mode: int, tmp_path: Path) -> None:
     assert target.read_text() == "new"
     assert target.stat().st_mode & 0o7777 == mode
     assert other.stat().st_mode == usual
+
+
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+@pytest.mark.skipif(not ROOT, reason="gives files to others, as root may")
+@pytest.mark.parametrize(
+    ("mode", "without_group"),
+    [(0o600, 0o600), (0o640, 0o600), (0o660, 0o600), (0o644, 0o644), (0o664, 0o644), (0o666, 0o666), (0o606, 0o606)],
+)
+@pytest.mark.parametrize("allowed", [True, False])
+def test_what_replaces_a_file_is_to_nobody_more_than_that_was(
+    mode: int, without_group: int, allowed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out.npy"
+    target.write_text("old")
+    os.chown(target, 1234, 2345)
+    target.chmod(mode)
+    if not allowed:
+        monkeypatch.setattr(os, "chown", not_permitted)
+    with Staging([tmp_path]) as stage:
+        stage.path(tmp_path, target).write_text("new")
+        stage.publish([(tmp_path, target)])
+    found = target.stat()
+    assert target.read_text() == "new"
+    assert (found.st_uid, found.st_gid) == ((1234, 2345) if allowed else (os.geteuid(), os.getegid()))
+    assert found.st_mode & 0o7777 == (mode if allowed else without_group)
+
+
+def not_permitted(*_: object) -> None:
+    raise PermissionError(1, "Operation not permitted")
 
 
 def test_what_is_not_published_never_was(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import typer
 
 from tconv.cli import skipped
 from tconv.cli.convert import SKIPPED, convert
-from tconv.errors import printable, raise_all
+from tconv.errors import one_line, raise_all
 
 if TYPE_CHECKING:
     from tconv.cli.console import Console
@@ -69,7 +69,7 @@ def _in_form(planned: Plan, form: str) -> Iterator[str]:
     if form == "plan":
         from tconv.cli.plan import lines
 
-        yield from map(printable, lines(planned))
+        yield from map(one_line, lines(planned))
     elif form == "steps":
         yield " | ".join(map(str, planned.steps))
     elif form == "json":

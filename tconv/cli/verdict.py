@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tconv.cli.plan import shape
 from tconv.cli.reading import counted, number, short
 from tconv.cli.table import table
-from tconv.errors import printable
+from tconv.errors import one_line
 from tconv.lost import decibels
 from tconv.measure.elements import index
 from tconv.selection import first_few
@@ -74,14 +74,14 @@ def lines(result: Result) -> Iterator[str]:
         yield from _table(told)
     for path, names in zip(result.paths, result.pairing.alone, strict=True):
         if names:
-            yield printable(f"only in {path}: {first_few(names, NAMED)}")
+            yield one_line(f"only in {path}: {first_few(names, NAMED)}")
     if prefix := result.pairing.prefix:
         side, other = result.paths[prefix.side], result.paths[1 - prefix.side]
         count = counted(prefix.names, "name")
-        yield printable(f"{count} of {side} would match {other} without {prefix.text!r} in front: {result.way}")
+        yield one_line(f"{count} of {side} would match {other} without {prefix.text!r} in front: {result.way}")
     if sum(bool(one.difference and one.difference.unequal) for one in told) > 1 and result.sqnr is not None:
         yield f"all values together: SQNR {result.sqnr:.1f} dB"
-    yield printable(_verdict(result, told))
+    yield one_line(_verdict(result, told))
 
 
 def _table(told: Sequence[Compared]) -> Iterator[str]:

@@ -277,3 +277,16 @@ def test_no_ulps_where_a_value_is_off_by_all_of_itself(tconv: Tconv) -> None:
     # 10 log10((1 + 9 + 4 + 1) / (1 + 1)) = 8.75…
     assert ran.out.splitlines()[-2] == "all values together: SQNR 8.8 dB"
     assert json.loads(tconv("diff", "a.npz", "b.npz", "--json").out)["sqnr"] == pytest.approx(8.750612633917)
+
+
+def test_a_name_cannot_pretend_to_be_a_line(tconv: Tconv, tmp_path: Path) -> None:
+    save_file({"w": np.ones(2, np.float32)}, tmp_path / "a.safetensors")
+    save_file({"w": np.ones(2, np.float32), "x\nall are equal": np.ones(1)}, tmp_path / "b.safetensors")
+    ran = tconv("diff", "a.safetensors", "b.safetensors")
+    assert (ran.code, ran.out) == (
+        1,
+        (
+            "only in b.safetensors: x\\nall are equal\n"
+            "a.safetensors and b.safetensors differ: 1 tensor only in b.safetensors\n"
+        ),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
 from io import RawIOBase
 
@@ -68,13 +69,17 @@ class Archive:
         return found
 
     def content(self, name: str) -> bytes:
+        """All of a small member, compared with its checksum; 0 stands for none, which torch.save can be told."""
         found = self.member(name)
         packed = min(MAX_DEFLATED, _ANY + _FOR_EACH * found.compressed)
         most = packed if found.deflated else MAX_STORED
         if found.size > most:
             how = "unpacks to" if found.deflated else "has"
             raise TconvError(f"its {name!r} {how} {found.size:,} bytes, and no more than {most:,} are read")
-        return take(found.content(self._file), found.size)
+        data = take(found.content(self._file), found.size)
+        if found.crc and zlib.crc32(data) != found.crc:
+            raise damaged(f"the bytes of its {name!r} are not those that were written (bad CRC-32)")
+        return data
 
     def big_endian(self) -> bool:
         order = self.content("byteorder") if self.has("byteorder") else b"little"

@@ -163,7 +163,8 @@ class _Flattening:
 
 def rebuilt(value: Any, visit: Callable[[Any, Any], Any]) -> Any:
     """A container of the same kind with ``visit(key, item)`` in the place of each item, or without it where that is
-    ``_GONE``. The attributes of an ordered dict (``_metadata``) are items of it too.
+    ``_GONE``. The attributes of an ordered dict (``_metadata``) are items of it too. In a list what comes after keeps
+    its place, and so its name: None stands for what is gone before it.
     """
     if isinstance(value, dict):
         made = _empty_like(value)
@@ -174,7 +175,10 @@ def rebuilt(value: Any, visit: Callable[[Any, Any], Any]) -> Any:
             if (new := visit(name, item)) is not _GONE:
                 setattr(made, name, new)
         return made
-    items = [new for n, item in enumerate(value) if (new := visit(n, item)) is not _GONE]
+    items = [visit(n, item) for n, item in enumerate(value)]
+    while items and items[-1] is _GONE:
+        items.pop()
+    items = [None if item is _GONE else item for item in items]
     return items if isinstance(value, list) else tuple(items)
 
 

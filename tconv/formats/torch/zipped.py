@@ -19,8 +19,8 @@ _UNPACKED = 4  # how many bytes one of a compressed description counts for: they
 def load(path: Path, file: RawIOBase) -> Checkpoint:
     """What ``file`` at ``path`` holds, without the bytes of its storages: of a TorchScript program its state dict.
 
-    Raises ``TconvError`` for broken archives. Checksums of stored members are not compared: torch.save can be told
-    not to compute them.
+    Raises ``TconvError`` for broken archives. The checksums of stored storages are not compared, those of descriptions
+    are: torch.save can be told not to compute them, and torch.load compares none.
     """
     seen = stamp(file)
     archive = Archive(file)

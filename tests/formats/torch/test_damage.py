@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import struct
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
@@ -95,3 +96,28 @@ def test_damaged_checkpoints(tmp_path: Path, legacy: bool, damage: Callable[[byt
             assert array.tobytes() == to_numpy(others[spec.name]).tobytes()
             assert bool(spec.attrs.get("requires_grad")) == others[spec.name].requires_grad
     assert refused > 300
+
+
+def test_a_description_that_has_changed_is_refused(tmp_path: Path) -> None:
+    """One bit makes a learning rate of 0.1 one of 0.025, and everything else fits as before."""
+    path = tmp_path / "x.pt"
+    torch.save({"w": torch.ones(2), "lr": 0.1}, path)
+    raw, double = path.read_bytes(), struct.pack(">d", 0.1)
+    assert raw.count(double) == 1
+    path.write_bytes(raw.replace(double, struct.pack(">d", 0.025)))
+    assert torch.load(path, weights_only=True)["lr"] == 0.025
+    with pytest.raises(TconvError, match=r"the bytes of its 'data\.pkl' are not those that were written"):
+        read_pt(path)
+
+
+def test_a_checksum_of_zero_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.pt"
+    compute = torch.serialization.get_crc32_options()
+    torch.serialization.set_crc32_options(False)
+    try:
+        torch.save({"w": torch.ones(2)}, path)
+    finally:
+        torch.serialization.set_crc32_options(compute)
+    with zipfile.ZipFile(path) as archive:
+        assert {member.CRC for member in archive.infolist()} == {0}
+    assert [t.spec.name for t in read_pt(path).tensors] == ["w"]

@@ -76,9 +76,19 @@ def test_what_holds_itself_is_refused() -> None:
 def test_fit_takes_out_and_puts_in() -> None:
     tree = {"a": Ref("a"), "b": [Ref("b.0"), 1, (Ref("b.2.0"), Ref("b.2.1"))], "c": {"d": Ref("c.d")}, "e": None}
     fitted = fit(tree, dict.fromkeys(["b.2.1", "new", "a"]))
-    assert fitted == {"a": Ref("a"), "b": [1, (Ref("b.2.1"),)], "c": {}, "e": None, "new": Ref("new")}
+    assert fitted == {"a": Ref("a"), "b": [None, 1, (None, Ref("b.2.1"))], "c": {}, "e": None, "new": Ref("new")}
     assert tree["a"] == Ref("a")
     assert tree["b"] == [Ref("b.0"), 1, (Ref("b.2.0"), Ref("b.2.1"))]
+
+
+@pytest.mark.parametrize("kept", [(0,), (1,), (2,), (0, 2), (1, 2), (0, 1), (0, 1, 2), ()])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_what_stays_in_a_list_keeps_its_place(kept: tuple[int, ...], kind: Any) -> None:
+    """The place is the name: were the others to move up, one tensor would be taken for another."""
+    fitted: Any = fit({"a": kind(Ref(f"a.{n}") for n in range(3))}, {f"a.{n}": None for n in kept})
+    assert type(fitted["a"]) is kind
+    assert len(fitted["a"]) == max(kept, default=-1) + 1
+    assert {n: ref.name for n, ref in enumerate(fitted["a"]) if ref is not None} == {n: f"a.{n}" for n in kept}
 
 
 @pytest.mark.parametrize("tree", [None, Ref("gone"), Ref("a"), [Ref("a")], (1, 2), 5])

@@ -183,7 +183,7 @@ def test_what_was_taken_out_is_gone_and_what_steps_added_is_put_in(tmp_path: Pat
     b = next(t for t in stream.tensors if t.spec.name == "model.b")
     writer = written(tmp_path / "out.pt", Stream((b, renamed(b, "model.b.scale")), stream.extra))
     assert writer.left_out == ()
-    want = {"epoch": 1, "model": OrderedDict(b=torch.ones(2)), "list": [5], "model.b.scale": torch.ones(2)}
+    want = {"epoch": 1, "model": OrderedDict(b=torch.ones(2)), "list": [None, 5], "model.b.scale": torch.ones(2)}
     assert_alike(torch.load(tmp_path / "out.pt", weights_only=True), want)
 
 
