@@ -46,17 +46,6 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan: {', '.join(self._shown)}; {self.size:,} bytes>"
 
-    def __str__(self) -> str:
-        """The steps, the files with what each tensor is in them, and their size."""
-        lines = [f"steps: {' | '.join(map(str, self.steps)) or 'none, a change of format'}"]
-        for file in self.files:
-            lines.append(f"{file.path}: {file.writer.size:,} bytes")
-            lines += [
-                f"  {t.spec.name}: {t.spec.dtype} {t.spec.shape} {t.spec.axes or ''}".rstrip()
-                for t in file.stream.tensors
-            ]
-        return "\n".join([*lines, f"total: {self.size:,} bytes", *self.notes])
-
     @property
     def _shown(self) -> list[str]:
         return list(dict.fromkeys(file.target.shown for file in self.files))
@@ -89,7 +78,7 @@ class Plan:
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
                     pieces = list(program(tensor).pieces())
-                    largest = max(largest, *((tensor.spec.name, p.cost) for p in pieces), key=lambda found: found[1])
+                    largest = max([largest, *((tensor.spec.name, p.cost) for p in pieces)], key=lambda found: found[1])
                     costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
                     costs = sorted(costs, reverse=True)[: self.workers]
         return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageOps
-
 from tconv.cli.table import table
+
 from tconv.errors import TconvError
 from tconv.evaluate import evaluate, shrink_of
 from tconv.formats.image.reader import read

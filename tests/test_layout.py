@@ -15,7 +15,7 @@ PACKAGE = ROOT / "tconv"
 # Every layer may import itself and what stands above it here, nothing below.
 LAYERS = [
     ["errors"],
-    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "yaml_text"],
+    ["impostors", "notes", "suggest", "vocabulary", "small_files", "hashing", "sizes", "table", "yaml_text"],
     ["dtypes", "grammar", "opencv", "parameters", "values", "variables"],
     ["lost"],
     ["account"],
@@ -43,6 +43,7 @@ LAYERS = [
     ["chain"],
     ["planner", "schema"],
     ["explain"],
+    ["plan_text"],
     ["readable"],
     ["diagnose", "pooled", "report", "resume", "verify"],
     ["calibrated"],

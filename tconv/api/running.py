@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tconv import job, planner
 from tconv.api.options import request
 from tconv.arrays.audit import log_all
+from tconv.errors import printable
+from tconv.plan_text import lines
 from tconv.request import Progress, Silent
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from tconv.api.options import Options, Source
     from tconv.api.pipelines import Steps
     from tconv.errors import TconvError
-    from tconv.planner import Plan
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,13 @@ class Converted:
     def path(self) -> Path:
         """The first of ``paths``, of which there is often just one."""
         return self.paths[0]
+
+
+class Plan(planner.Plan):
+    """What a conversion will do; ``str`` is the text that ``tconv plan`` prints."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, lines(self)))
 
 
 def convert(
@@ -77,8 +85,9 @@ def plan(
 ) -> Plan:
     """What ``convert`` would do with the same arguments, from headers alone: files, specs, sizes, memory.
 
-    Nothing is written and no value is read; what values decide is marked in ``spec.attrs["undecided"]``. What exists
-    already where outputs would go is told by ``plan.in_the_way``. Raises what ``convert`` raises, as far as headers
-    tell.
+    Its text is what ``tconv plan`` prints. Nothing is written and no value is read; what values decide is marked in
+    ``spec.attrs["undecided"]``. What exists already where outputs would go is told by ``plan.in_the_way``. Raises what
+    ``convert`` raises, as far as headers tell.
     """
-    return planner.plan(request(src, dst, steps, options), Silent(), {})
+    made = planner.plan(request(src, dst, steps, options), Silent(), {})
+    return Plan(**{f.name: getattr(made, f.name) for f in fields(made)})

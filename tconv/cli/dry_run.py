@@ -66,7 +66,7 @@ def show(request: Request, terminal: Console, form: str) -> int:
 
 def _in_form(planned: Plan, form: str) -> Iterator[str]:
     if form == "plan":
-        from tconv.cli.plan import lines
+        from tconv.plan_text import lines
 
         yield from map(printable, lines(planned))
     elif form == "steps":

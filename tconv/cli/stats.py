@@ -222,7 +222,7 @@ def stats(
 
 def _lines(found: Statistics) -> Iterator[str]:
     """A row for each channel, what it is of, and what to paste."""
-    from tconv.cli.table import table
+    from tconv.table import table
 
     names = found.letters or [str(n) for n in range(len(found.channels))]
     rows = [[name, *_cells(channel)] for name, channel in zip(names, found.channels, strict=True)]
@@ -237,7 +237,7 @@ def _lines(found: Statistics) -> Iterator[str]:
 
 def _ranges(found: Calibrated) -> Iterator[str]:
     """A row for all values and one for each channel, and what they are of."""
-    from tconv.cli.table import table
+    from tconv.table import table
 
     entries = found.entries(found.whole)
     names = ["all"]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from tconv.cli.plan import shape
 from tconv.cli.reading import counted, number, short
-from tconv.cli.table import table
 from tconv.errors import printable
 from tconv.lost import decibels
 from tconv.measure.elements import index
 from tconv.selection import first_few
+from tconv.table import table
 
 if TYPE_CHECKING:
     from tconv.measure.compare import Difference, Tolerance
