@@ -11,7 +11,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tconv import values
+from tconv import registry, values
+from tconv.errors import UsageError
+from tconv.parameters import WrongParameter
 from tconv.pipeline import Sugar
 from tconv.request import Request
 from tconv.tensor import ReadOptions
@@ -54,8 +56,9 @@ _TYPES: dict[str, Any] = {  # where a file may say it otherwise than the field h
     "shard_size": str | Annotated[int, Meta(ge=1)],
 }
 _MEANT: dict[str, Callable[[Any], Any]] = {
-    "range": lambda said: values.interval(said if isinstance(said, str) else ",".join(map(repr, said))),
-    "input_layout": values.axes,
+    "range": lambda said: values.interval(said if isinstance(said, str) else ",".join(map(repr, said)), "range"),
+    "input_layout": lambda said: values.axes(said, "layout"),
+    "format": lambda said: said if registry.by_name(said) else "",  # which refuses what it does not know
     "shard_size": lambda said: values.size(str(said), "shard-size", "5GB"),
 }
 
@@ -72,14 +75,19 @@ def model(name: str, options: Mapping[str, str], as_typed: Callable[[Any], Any] 
 
 
 def settings(*said: Any) -> dict[str, Any]:
-    """What instances of such types say, by field and as it is meant there. Raises ``UsageError``."""
+    """What instances of such types say, by field and as it is meant there. Raises ``WrongParameter``, which names the
+    option.
+    """
     found: dict[str, Any] = {}
     for part in said:
         for key in part.__struct_fields__:
             value = getattr(part, key)
             if value is not UNSET:
                 field = _field(key)
-                value = _MEANT.get(field, _plain)(value)
+                try:
+                    value = _MEANT.get(field, _plain)(value)
+                except UsageError as problem:
+                    raise WrongParameter(key.replace("_", "-"), problem.reason, remedy=problem.remedy) from None
                 found[field] = (value,) if field in _SEVERAL and isinstance(value, str) else value
     return found
 

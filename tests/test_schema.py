@@ -67,6 +67,8 @@ def test_the_schema_beside_them_is_this_one() -> None:
         "version: 1\nsteps: [resize: 8, permute: [1, 0], scale: , cast: {dtype: half, max_error: '${e:0.1}'}]",
         "version: 1\ninput: {channels: '${order:rgb}', exif: '${e:true}', range: '0,1'}\nsteps: [scale]",
         "version: 1\nsteps: [{resize: {size: 8, method: '${method:box}'}}]",
+        "version: 1\nsteps: [cast: bf16, cast: torch.float16, cast: Half, scale: uint8, '${last:stack}']",
+        "version: 1\nsteps: |\n  scale |\n    cast (half)\n",
     ],
 )
 def test_what_fits(text: str) -> None:
@@ -84,6 +86,14 @@ def test_what_fits(text: str) -> None:
         "version: 1\nsteps: [{cast: {dtype: half, on_overflow: wrap}}]",
         "version: 1\nsteps: [resize: ]",
         "version: 1\nsteps: [match: a]",
+        "version: 1\nsteps: [cast: floot16]",
+        "version: 1\nsteps: [{dequantize: {dtype: halv}}]",
+        "version: 1\nsteps: scal",
+        "version: 1\nsteps: ''",
+        "version: 1\nsteps: [cst(half) | scale]",
+        "version: 1\nsteps: [{match: [], steps: scale}]",
+        "version: 1\nsteps: [{match: '', steps: scale}]",
+        "version: 1\nsteps: [{match: a, steps: {scale: }}]",
         "version: 1\nsteps: [{match: a, steps: [{cst: half}]}]",
         "version: 1\ninput: {channels: grb}\nsteps: [scale]",
         "version: 1\ninput: {chanels: rgb}\nsteps: [scale]",

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tconv.cli.plan import shape
 from tconv.cli.reading import counted, number, short
 from tconv.errors import printable
 from tconv.lost import decibels
 from tconv.measure.elements import index
+from tconv.plan_text import shape
 from tconv.selection import first_few
 from tconv.table import table
 

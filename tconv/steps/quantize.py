@@ -66,6 +66,8 @@ class Quant(Step):
             raise UsageError(f"there is no calibration {self.calibrate!r}", remedy=f"choose {', '.join(METHODS)}")
         if not 0 < self.percentile <= 100:
             raise UsageError(f"percentile is {number(self.percentile)}; it must be above 0 and at most 100")
+        if isinstance(self.axis, str) and self.axis.lower() == "none":  # YAML's word is null
+            object.__setattr__(self, "axis", None)
         if isinstance(self.axis, str) and self.axis != "auto":
             raise UsageError(f"axis takes a whole number or None, not {self.axis!r}")
         if self.group is not None and self.group < 1:
