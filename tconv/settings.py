@@ -16,9 +16,9 @@ from tconv.errors import UsageError
 from tconv.parameters import WrongParameter
 from tconv.pipeline import Sugar
 from tconv.request import Request
-from tconv.tensor import ReadOptions
+from tconv.tensor import ReadOptions, WriteOptions
 
-# An option is one line: the field of Request, ReadOptions or Sugar whose name it has (with - for _) gives its type.
+# An option is one line: the field of Request or of a part of it whose name it has (with - for _) gives its type.
 INPUT = {
     "channels": "Channels of images; rgb by default.",
     "alpha": "Blend images over white (the default) or black, or drop their opacity.",
@@ -45,6 +45,7 @@ OUTPUT = {
     "split": "One file a tensor.",
     "tie": "Tied weights once in .safetensors, with all their names.",
     "shard-size": "Weights in shards of at most that, 5GB say, with their index.",
+    "quality": "Of JPEG, 1 to 100.",
     "verify": "Read again what was written, and compare.",
 }
 
@@ -52,6 +53,7 @@ _FIELDS = {"layout": "input_layout"}  # where an option is called otherwise than
 _TYPES: dict[str, Any] = {  # where a file may say it otherwise than the field has it
     "max_pixels": Annotated[int, Meta(ge=1)],
     "batch_size": Annotated[int, Meta(ge=1)],
+    "quality": Annotated[int, Meta(ge=1, le=100)],
     "range": str | Annotated[list[int | float], Meta(min_length=2, max_length=2)],
     "shard_size": str | Annotated[int, Meta(ge=1)],
 }
@@ -112,12 +114,13 @@ def said(request: Request, options: Iterable[str]) -> dict[str, Any]:
 
 
 def _hints() -> dict[str, Any]:
-    return {**typing.get_type_hints(Sugar), **typing.get_type_hints(ReadOptions), **typing.get_type_hints(Request)}
+    return {name: hint for cls in (*_PARTS.values(), Request) for name, hint in typing.get_type_hints(cls).items()}
 
 
+_PARTS: dict[str, Any] = {"sugar": Sugar, "read": ReadOptions, "write": WriteOptions}  # of a request
 _HINTS = _hints()
 _SEVERAL = {name for name, hint in _HINTS.items() if hint == tuple[str, ...]}
-_OWNERS = {f.name: owner for owner, cls in (("sugar", Sugar), ("read", ReadOptions)) for f in fields(cls)}
+_OWNERS = {f.name: owner for owner, cls in _PARTS.items() for f in fields(cls)}
 _OWNERS |= {f.name: "" for f in fields(Request)}
 
 
