@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from tconv.errors import TconvError, UsageError
+from tconv.parameters import shown
 from tconv.pipeline import steps_from_text
 from tconv.tensor import Step
 
@@ -32,7 +33,7 @@ class Pipeline:
     """
 
     steps: tuple[Step, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def __init__(self, steps: Steps) -> None:
         """``steps``: text as ``--step`` takes it, several such texts or ``Step`` objects, a ``Path`` to a YAML file.
@@ -51,7 +52,12 @@ class Pipeline:
         """
         from tconv.recipes import recipe
 
-        found = recipe(os.fspath(path), {name: _value(name, value) for name, value in (variables or {}).items()})
+        if not isinstance(path, str | os.PathLike):
+            raise UsageError(f"{path!r} is no pipeline", remedy="give the name of one, or the path of a YAML file")
+        if not isinstance(variables or {}, Mapping):
+            raise UsageError(f"the variables are {variables!r}", remedy='give a mapping: {"size": 256}')
+        given = {str(name): _value(name, value) for name, value in (variables or {}).items()}
+        found = recipe(os.fspath(path), given)
         made = cls(found.steps)
         object.__setattr__(made, "settings", dict(found.settings))
         return made
@@ -62,6 +68,10 @@ class Pipeline:
     def __or__(self, more: Steps) -> Pipeline:
         """This pipeline, and then ``more``."""
         return Pipeline((*self.steps, *steps_of(more)))
+
+    def __ror__(self, earlier: Steps) -> Pipeline:
+        """``earlier``, and then this pipeline."""
+        return Pipeline((*steps_of(earlier), *self.steps))
 
     @overload
     def __call__(
@@ -113,11 +123,13 @@ class Pipeline:
         integer fields of a mapping that arithmetic may change, ``""`` for none. ``weights``: the mapping is of weights,
         so that integers and bools stay as they are.
 
-        Raises ``TconvError`` for what does not fit: shapes, ranges, values. What was lost is told to the log ``tconv``.
+        Raises ``UsageError`` for arguments that mean nothing, and ``TconvError`` for what does not fit: shapes, ranges,
+        values, rules of ``match`` for no name (an array that is alone is called "array"). What was lost is told to the
+        log ``tconv``.
         """
         from tconv.api import in_memory
 
-        said = in_memory.Said(axes, range, fields, weights)
+        said = in_memory.said(axes, range, fields, weights)
         if isinstance(x, Mapping):
             return in_memory.through(self.steps, x, said)
         made = in_memory.through(self.steps, {ALONE: x}, said)
@@ -171,6 +183,6 @@ def steps_of(steps: Steps) -> tuple[Step, ...]:
         return _from_text(steps)
     if isinstance(steps, os.PathLike):
         return Pipeline.from_yaml(steps).steps
-    if isinstance(steps, Sequence):
+    if isinstance(steps, Sequence) and not isinstance(steps, bytes | bytearray):
         return tuple(step for item in steps for step in steps_of(item))
-    raise UsageError(f"{steps!r} are no steps", remedy="write them as text: 'scale | cast(float16)'")
+    raise UsageError(f"{shown(steps)} are no steps", remedy="write them as text: 'scale | cast(float16)'")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tconv import job, planner
 from tconv.api.options import request
+from tconv.api.words import in_python
 from tconv.arrays.audit import log_all
 from tconv.errors import printable
 from tconv.plan_text import lines
@@ -64,7 +65,7 @@ def convert(
     Notes are returned, and logged (logger ``tconv``), those that are alike in one line.
 
     Raises ``UsageError`` for what is wrong in itself, before a file is opened, and ``TconvError`` with file, tensor,
-    step and remedy for the rest; options in its text (``--on-overflow saturate``) are keyword arguments here
+    step and remedy for the rest. Options in notes (``--on-overflow saturate``) are keyword arguments here
     (``on_overflow="saturate"``).
 
     >>> convert("photos", "batch.npy", "resize(224x224) | scale | permute(CHW)", force=True).path
@@ -74,7 +75,8 @@ def convert(
     notes: list[str] = []
 
     try:
-        result = job.convert(asked, progress or Silent(), notes.append, lambda _plan: None)
+        with in_python():
+            result = job.convert(asked, progress or Silent(), notes.append, lambda _plan: None)
     finally:
         log_all(notes)
     return Converted(tuple(map(Path, result.shown)), tuple(notes), result.skipped)
@@ -89,5 +91,7 @@ def plan(
     ``spec.attrs["undecided"]``. What exists already where outputs would go is told by ``plan.in_the_way``. Raises what
     ``convert`` raises, as far as headers tell.
     """
-    made = planner.plan(request(src, dst, steps, options), Silent(), {})
+    asked = request(src, dst, steps, options)
+    with in_python():
+        made = planner.plan(asked, Silent(), {})
     return Plan(**{f.name: getattr(made, f.name) for f in fields(made)})

@@ -101,7 +101,7 @@ def test_a_plan_writes_nothing_and_tells_what_is_in_the_way(array: Path) -> None
         ({"steps": 5}, "5 are no steps"),
         ({"src": []}, "there is no input"),
         ({"format": "np"}, "there is no output format 'np'"),
-        ({"policy": "amb", "steps": "cast(half)"}, "there is no policy 'amb'"),
+        ({"policy": "amb", "steps": "cast(half)"}, "policy takes amp, not 'amb'; did you mean amp"),
     ],
 )
 def test_what_is_wrong_in_itself_is_told_before_a_file_is_opened(options: dict[str, Any], says: str) -> None:
