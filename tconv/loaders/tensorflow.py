@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,8 +43,8 @@ def dataset(
     Raises what ``loaders.torch.Dataset`` raises; and ``TconvError`` for batches of unequal shapes.
     """
     rows = open_rows(src, images, labels, dtype)
-    if batch_size is not None and (isinstance(batch_size, bool) or batch_size < 1):
-        raise UsageError(f"a batch has 1 sample or more, not {batch_size!r}")
+    if batch_size is not None:
+        batch_size = _checked(batch_size)
     if batch_size is not None and rows.shape is None:
         raise _unequal(rows)
     order = tf.data.Dataset.range(len(rows))
@@ -53,6 +54,16 @@ def dataset(
         order = order.batch(batch_size, drop_remainder=drop_remainder)
     read = _reading(rows, batched=batch_size is not None)
     return order.map(read, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True).prefetch(tf.data.AUTOTUNE)
+
+
+def _checked(batch_size: Any) -> int:
+    try:
+        count = 0 if isinstance(batch_size, bool) else operator.index(batch_size)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise UsageError(f"a batch has 1 sample or more, not {batch_size!r}")
+    return count
 
 
 def _unequal(rows: Rows) -> TconvError:
@@ -78,10 +89,18 @@ def _reading(rows: Rows, batched: bool) -> Any:
     def read(which: Any) -> Any:
         tensors = tf.numpy_function(values, [which], kinds)
         first = which.shape if batched else tf.TensorShape([])
-        tensors[0].set_shape(first.concatenate(rows.shape) if rows.shape is not None else None)
+        tensors[0].set_shape(first.concatenate(_shape(rows)))
         if example is None:
             return tensors[0]
         tensors[1].set_shape(first.concatenate(example.shape[1:]))
         return tuple(tensors)
 
     return read
+
+
+def _shape(rows: Rows) -> tf.TensorShape:
+    """Of every sample, as far as it is the same."""
+    shapes = sorted({shape for block in rows.blocks for shape in block.shapes})
+    if len({len(shape) for shape in shapes}) != 1:
+        return tf.TensorShape(None)
+    return tf.TensorShape([sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True)])
