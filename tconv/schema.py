@@ -66,6 +66,8 @@ def _as_typed(hint: Any, text: Any = str) -> Any:
     if typing.get_origin(hint) is Literal:
         return _words(typing.get_args(hint))
     kinds = _kinds(hint)
+    if list[str] in kinds:
+        kinds = [str, *kinds]  # one of several
     others = [kind for kind in kinds if kind is not str]
     return _union(*others, text if str in kinds else Annotated[str, Meta(pattern=_VARIABLE)])
 

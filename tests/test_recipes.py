@@ -271,3 +271,9 @@ def test_a_variable_may_be_text_that_looks_like_a_number(tmp_path: Path) -> None
     )
     with pytest.raises(UsageError, match=r"x\.yaml:2:16: stack: into takes a word, not 2024"):
         recipe(path, {"name": "2024"})
+
+
+def test_one_glob_needs_no_brackets(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.yaml", "version: 1\nsteps: [{cast: {dtype: half, keep: '*.w'}}]\n")
+    for text in ("cast(half, keep=['*.w'])", "cast(half, keep='*.w')"):
+        assert list(recipe(path).steps) == steps_from_text([text])

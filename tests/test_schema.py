@@ -68,6 +68,7 @@ def test_the_schema_beside_them_is_this_one() -> None:
         "version: 1\ninput: {channels: '${order:rgb}', exif: '${e:true}', range: '0,1'}\nsteps: [scale]",
         "version: 1\nsteps: [{resize: {size: 8, method: '${method:box}'}}]",
         "version: 1\nsteps: [cast: bf16, cast: torch.float16, cast: Half, scale: uint8, '${last:stack}']",
+        "version: 1\nsteps: [{cast: {dtype: half, keep: '*.w'}}, {quantize: {dtype: int8, keep: ['*.w']}}]",
         "version: 1\nsteps: |\n  scale |\n    cast (half)\n",
     ],
 )
