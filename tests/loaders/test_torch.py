@@ -161,7 +161,7 @@ def test_without_torch_the_loader_says_how_to_get_it() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
-@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")  # of threads here
 def test_workers_live_on_from_epoch_to_epoch(path: Path, context: str) -> None:
     dataset = tconv.loaders.torch.Dataset(path)
     dataset[0]  # a file that is open here
@@ -187,10 +187,10 @@ def test_samplers_of_parallel_training_shuffle_it_by_epoch(path: Path) -> None:
     assert epoch(0) == epoch(0) != epoch(1)
 
 
+@pytest.mark.slow
 def test_an_error_of_a_worker_says_the_same(tmp_path: Path) -> None:
-    loader = data.DataLoader(
-        tconv.loaders.torch.Dataset(ragged(tmp_path)), 2, num_workers=1, collate_fn=tconv.loaders.torch.collate
-    )
+    dataset, collate = tconv.loaders.torch.Dataset(ragged(tmp_path)), tconv.loaders.torch.collate
+    loader = data.DataLoader(dataset, 2, num_workers=1, collate_fn=collate, multiprocessing_context="spawn")
     with pytest.raises(tconv.TconvError, match=r"0\.png is \(3, 1, 2\) and 1\.png is \(3, 2, 2\)"):
         list(loader)
 
