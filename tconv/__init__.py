@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from tconv.api.opened import NoSuchTensor, Tensors, open  # noqa: A004  # it is called as tconv.open
     from tconv.api.options import Options, ReadingOptions
     from tconv.api.pipelines import Pipeline
-    from tconv.api.running import Converted, convert, plan
+    from tconv.api.running import Converted, Plan, convert, plan
     from tconv.arrays.casting import cast, to_float32
     from tconv.arrays.moving import shares_memory, to_numpy, to_tensorflow, to_torch
     from tconv.errors import TconvError, TconvErrors, UsageError
-    from tconv.planner import Plan
     from tconv.tensor import Spec
 
 __version__ = "0.1.0"
@@ -58,11 +57,10 @@ _HOMES = {
     "api.opened": ("NoSuchTensor", "Tensors", "open"),
     "api.options": ("Options", "ReadingOptions"),
     "api.pipelines": ("Pipeline",),
-    "api.running": ("Converted", "convert", "plan"),
+    "api.running": ("Converted", "Plan", "convert", "plan"),
     "arrays.casting": ("cast", "to_float32"),
     "arrays.moving": ("shares_memory", "to_numpy", "to_tensorflow", "to_torch"),
     "errors": ("TconvError", "TconvErrors", "UsageError"),
-    "planner": ("Plan",),
     "tensor": ("Spec",),
 }
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}

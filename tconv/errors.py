@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 SHOWN = 20  # how many kinds of problems in a list are spelled out before the rest is only counted
 ALIKE = 3  # how many that differ only in their file and tensor
@@ -36,6 +37,10 @@ class TconvError(Exception):
         self.tensor = tensor
         self.step = step
 
+    def __reduce__(self) -> Any:
+        """Pickled as it is: classes are made in their own ways, and what made one is not kept."""
+        return _restored, (type(self), self.args, self.__dict__)
+
     def at(self, *, file: str | Path = "", tensor: str = "", step: str = "", by_itself: bool = False) -> TconvError:
         """The same error with the places filled in that it did not know."""
         self.file = self.file or str(file)
@@ -57,6 +62,12 @@ class TconvError(Exception):
     def __str__(self) -> str:
         text = ": ".join(p for p in (self.place(), one_line(self.step), printable(self.reason)) if p)
         return f"{text}; {printable(self.remedy)}" if self.remedy else text
+
+
+def _restored(kind: type[TconvError], args: tuple[Any, ...], state: dict[str, Any]) -> TconvError:
+    made = kind.__new__(kind, *args)
+    made.__dict__.update(state)
+    return made
 
 
 class NotTensor(TconvError):  # noqa: N818  # a refusal by kind, which a stream may carry beside its tensors

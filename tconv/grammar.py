@@ -11,17 +11,23 @@ from tconv.errors import UsageError
 
 _TOKEN = re.compile(
     r"""\s*(?:
-      (?P<number>[-+]?(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?(?![\w.]))
+      (?P<number>[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)(?:[eE][-+]?[0-9]+)?(?![\w.]))
     | (?P<string>'(?:[^']|'')*'|"(?:[^"]|"")*")
     | (?P<word>[A-Za-z]+:\d+(?![\w.])|[\w.*/~-]+)
     | (?P<mark>[()\[\],=|:])
     )""",
     re.VERBOSE,
 )
+LONG = 100  # characters of a chain that an error repeats
 MAX_DIGITS = 400  # more than the largest float64 has, and less than Python reads as an integer
 MAX_DEPTH = 10  # no parameter is a list of lists of …, no rule has rules within rules within …
+_TOKENS = "a name, a value or one of ( ) [ ] , = : |"
 _EXAMPLE = "for example resize(224) | scale | cast(float16)"
 _CONSTANTS = {"none": None, "null": None, "true": True, "false": False}
+
+
+class NoChain(UsageError):  # noqa: N818  # what text is not, in words that say the position themselves
+    """The text is no chain."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,14 @@ def quoted(text: str, usual: str = "'") -> str:
     return f"{quote}{text.replace(quote, 2 * quote)}{quote}"
 
 
+def around(text: str, at: int = 0) -> str:
+    """``text``, or what stands around a position of it if it is long."""
+    start = max(0, min(at - LONG // 2, len(text) - LONG))
+    return f"{'…' * (start > 0)}{text[start : start + LONG]}{'…' * (start + LONG < len(text))}"
+
+
 def parse_chain(text: str) -> list[Call]:
-    """Calls separated by ``|``. Raises ``UsageError`` naming the position (from 1) and what was expected there."""
+    """Calls separated by ``|``. Raises ``NoChain`` naming the position (from 1) and what was expected there."""
     return _Parser(text).chain()
 
 
@@ -87,16 +99,19 @@ class _Parser:
             match = _TOKEN.match(self._text, at)
             if match is None:
                 start = at + len(self._text[at:]) - len(self._text[at:].lstrip())
-                raise self._error("a name, a value or one of ( ) [ ] , = : |", start)
+                open_text = self._text[start] in "'\""
+                token = f"a text that ends with {self._text[start]}" if open_text else _TOKENS
+                raise self._error(token, start)
             kind = str(match.lastgroup)
             yield _Token(kind, match.group(kind), match.start(kind), match.end())
             at = match.end()
         yield _Token("end", "", len(self._text), len(self._text))
 
-    def _error(self, expected: str, at: int, remedy: str = _EXAMPLE) -> UsageError:
+    def _error(self, expected: str, at: int, remedy: str = _EXAMPLE) -> NoChain:
         there = self._text[at : at + 12].strip()
         found = f"{there!r}" if there else "the end"
-        problem = UsageError(f"{self._text!r}: expected {expected} at position {at + 1}, found {found}", remedy=remedy)
+        reason = f"{around(self._text, at)!r}: expected {expected} at position {at + 1}, found {found}"
+        problem = NoChain(reason, remedy=remedy)
         problem.position = at
         return problem
 
@@ -131,12 +146,12 @@ class _Parser:
     def _unlinked(self, last: Call) -> str:
         """What was meant by what stands after a step without a ``|`` between them."""
         rest = self._text[self._next.start :].lstrip(",= ").rstrip()
-        step = f"between steps stands a |: {last.text} | {rest}"
+        step = f"between steps stands a |: {around(last.text)} | {around(rest)}"
         if not rest or self._next.text in ("(", ")", "[", "]"):
             return _EXAMPLE
         if self._next.text == "," or last.text != last.name or re.match(r"\w+\(", rest):
             return step
-        parameter = f"parameters stand in parentheses: {last.name}({rest})"
+        parameter = f"parameters stand in parentheses: {last.name}({around(rest)})"
         return f"{parameter}; {step}" if rest.isidentifier() else parameter
 
     def _call(self) -> Call:
@@ -203,7 +218,7 @@ class _Parser:
         if token.kind == "number":
             if len(token.text) > MAX_DIGITS:
                 raise self._error(f"a number of at most {MAX_DIGITS} digits", token.start)
-            return int(token.text) if re.fullmatch(r"[-+]?\d+", token.text) else float(token.text)
+            return int(token.text) if re.fullmatch(r"[-+]?[0-9]+", token.text) else float(token.text)
         if token.kind == "string":
             quote = token.text[0]
             return token.text[1:-1].replace(2 * quote, quote)

@@ -61,6 +61,8 @@ def _count(number: int) -> str:
 def _typed(name: str, value: Any, hint: Any) -> Any:
     if type(value) in _alternatives(hint):
         return value
+    if isinstance(value, str) and tuple[str, ...] in _alternatives(hint):
+        return (value,)  # one of several
     import msgspec  # here, since most parameters are plain words, for which importing it costs more than it does
 
     try:
@@ -75,13 +77,14 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 def _described(hint: Any) -> str:
     """``int | str`` in plain words: a whole number or a word."""
-    return listed(
-        f"{_WORDS[typing.get_args(kind)[0]].removeprefix('a ')}s in brackets"
-        if typing.get_origin(kind) is tuple
-        else _WORDS[kind]
-        for kind in _alternatives(hint)
-        if kind is not NoneType
-    )
+    words: list[str] = []
+    for kind in _alternatives(hint):
+        if typing.get_origin(kind) is tuple:
+            one = _WORDS[typing.get_args(kind)[0]]
+            words += [one] * (kind == tuple[str, ...]) + [f"{one.removeprefix('a ')}s in brackets"]
+        elif kind is not NoneType:
+            words.append(_WORDS[kind])
+    return listed(words)
 
 
 _BRIEF = reprlib.Repr()  # a YAML file can hold more than fits on a line, or into memory once it is text

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tconv import registry
 from tconv.errors import UsageError
-from tconv.grammar import Call, Case, literal, parse_chain
+from tconv.grammar import Call, Case, NoChain, around, literal, parse_chain
 from tconv.parameters import bind, check_names
 from tconv.suggest import did_you_mean
 
@@ -75,8 +76,9 @@ def steps_from_text(texts: Sequence[str]) -> list[Step]:
         try:
             steps += steps_of(text)
         except UsageError as problem:
-            if problem.position and not problem.reason.startswith(repr(text)):  # the grammar's own errors say it
-                problem.step = ", ".join(filter(None, (problem.step, f"position {problem.position + 1}")))
+            at = problem.position
+            if at is not None and (at or not problem.step) and not isinstance(problem, NoChain):  # which says it
+                problem.step = ", ".join(filter(None, (problem.step, f"position {at + 1}")))
             raise
     return steps
 
@@ -100,8 +102,9 @@ def build(call: Call) -> Step:
         wrong, hint = _nearest_word(cls, call)
         problem.remedy = hint or problem.remedy or f"for example {cls.usage}"
         if problem.position is None:
-            problem.position = _place(cls, call, getattr(problem, "parameter", wrong))
-        raise problem.at(step=call.text) from None
+            parameter = getattr(problem, "parameter", "") or wrong or _blamed(cls, call, problem.reason)
+            problem.position = _place(cls, call, parameter)
+        raise problem.at(step=around(call.text)) from None
     step: Step = made
     return step
 
@@ -128,9 +131,22 @@ def _place(cls: Any, call: Call, parameter: str) -> int:
     return call.places.get(parameter, call.places.get(number, call.start))
 
 
+def _given(cls: Any, call: Call) -> Mapping[str, Any]:
+    """The values as they were written, by the names of their parameters."""
+    return {**dict(zip((f.name for f in dataclasses.fields(cls)), call.args, strict=False)), **call.kwargs}
+
+
+def _blamed(cls: Any, call: Call, reason: str) -> str:
+    """The parameter that a reason is about: it begins with its name, or quotes the text that was given for it."""
+    given = _given(cls, call)
+    named = (name for name in given if re.match(rf"{re.escape(name)}\b", reason))
+    quoted = (name for name, value in given.items() if isinstance(value, str) and repr(value) in reason)
+    return next(named, "") or next(quoted, "")
+
+
 def _nearest_word(cls: Any, call: Call) -> tuple[str, str]:
     """The parameter that takes certain words and was given another one, and what may have been meant."""
-    given = {**dict(zip((f.name for f in dataclasses.fields(cls)), call.args, strict=False)), **call.kwargs}
+    given = _given(cls, call)
     for name, words in cls.choices.items():
         word = given.get(name)
         if isinstance(word, str) and word not in words:

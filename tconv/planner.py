@@ -46,17 +46,6 @@ class Plan:
     def __repr__(self) -> str:
         return f"<Plan: {', '.join(self._shown)}; {self.size:,} bytes>"
 
-    def __str__(self) -> str:
-        """The steps, the files with what each tensor is in them, and their size."""
-        lines = [f"steps: {' | '.join(map(str, self.steps)) or 'none, a change of format'}"]
-        for file in self.files:
-            lines.append(f"{file.path}: {file.writer.size:,} bytes")
-            lines += [
-                f"  {t.spec.name}: {t.spec.dtype} {t.spec.shape} {t.spec.axes or ''}".rstrip()
-                for t in file.stream.tensors
-            ]
-        return "\n".join([*lines, f"total: {self.size:,} bytes", *self.notes])
-
     @property
     def _shown(self) -> list[str]:
         return list(dict.fromkeys(file.target.shown for file in self.files))

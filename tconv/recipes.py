@@ -13,12 +13,13 @@ import msgspec
 
 from tconv.errors import UsageError
 from tconv.grammar import Call
+from tconv.parameters import WrongParameter, shown
 from tconv.pipeline import build, steps_of
 from tconv.settings import INPUT, OUTPUT, model, settings
 from tconv.small_files import read_small
 from tconv.suggest import did_you_mean
 from tconv.variables import expand
-from tconv.yaml_text import Document, entry, is_list, is_text
+from tconv.yaml_text import Document, entry, is_list, is_mapping, is_text
 
 if TYPE_CHECKING:
     from tconv.steps.match import Rule
@@ -116,9 +117,18 @@ def _line_and_column(text: str, position: int) -> str:
 def _loaded(path: Path, document: Document, given: Mapping[str, str]) -> Recipe:
     variables = expand(document, given)
     file = _checked(document)
-    said = settings(file.input, file.output)
+    said = _settings(document, "input", file.input) | _settings(document, "output", file.output)
     steps = tuple(_steps(document, entry(document.root, "steps")[1]))
     return Recipe(path.stem, path, file.description, steps, said, variables)
+
+
+def _settings(document: Document, part: str, said: Any) -> dict[str, Any]:
+    """The options of a part, errors with their position."""
+    try:
+        return settings(said)
+    except WrongParameter as wrong:
+        wrong.position = document.at(f"$.{part}.{wrong.parameter}")
+        raise
 
 
 def _checked(document: Document) -> File:
@@ -127,25 +137,51 @@ def _checked(document: Document) -> File:
         return msgspec.convert(document.data(document.root), File)
     except msgspec.ValidationError as problem:
         reason, _, where = str(problem).partition(" - at ")
-        path = where.strip("`")
-        for theirs, ours in _PLAIN.items():
-            reason = reason.replace(theirs, ours)
-        place = path.removeprefix("$").removeprefix(".")
-        wrong = UsageError(f"is no pipeline: {f'{place}: ' * bool(place)}{reason}", remedy=_SMALL)
-        wrong.position = document.at(path)
+        path = where.rpartition("`$")[2].strip("`")
+        node, place = document.node(path), path.removeprefix(".")
+        if where.startswith("`key`"):
+            reason = "a key is no text"
+        wrong = UsageError(
+            f"is no pipeline: {f'{place}: ' * bool(place)}{_plain(reason, _found(document, node))}", remedy=_SMALL
+        )
+        wrong.position = 0 if node is None else document.place(node)
         _suggest(wrong, document, str(problem), place)
         raise wrong from None
 
 
-_PLAIN = {
+_PHRASES = {
     "Object missing required field": "it lacks",
     "Object contains unknown field": "it has an unknown",
     "Invalid enum value": "this tconv does not know",
     "Expected": "expected",
-    "array": "list",
-    "object": "mapping",
-    "`": "",
 }
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "int | float": "a number",
+    "array": "a list",
+    "object": "a mapping",
+}
+
+
+def _plain(reason: str, found: str) -> str:
+    """msgspec's reason in plain words, with what was found in its place."""
+    for theirs, ours in _PHRASES.items():
+        reason = reason.replace(theirs, ours)
+    told, comma, _ = reason.partition(", got ")
+    for theirs, ours in reversed(_KINDS.items()):
+        told = re.sub(rf"(?<=[`|])( ?){re.escape(theirs)}( ?)(?=[`|])", rf"\1{ours}\2", told)
+    told = told.replace(" | ", " or ").replace("`", "")
+    return f"{told}, not {found}" if comma else told
+
+
+def _found(document: Document, node: Any) -> str:
+    if is_list(node) or is_mapping(node):
+        return "a list" if is_list(node) else "a mapping"
+    value = document.data(node)
+    return "null" if value is None else shown(value)
 
 
 def _suggest(wrong: UsageError, document: Document, reason: str, place: str) -> None:
@@ -158,6 +194,9 @@ def _suggest(wrong: UsageError, document: Document, reason: str, place: str) -> 
         wrong.position = document.place(key) if key else wrong.position
         wrong.remedy = did_you_mean(unknown[1], options, f"there are {', '.join(options)}" if part else _SMALL)
     word = re.search("Invalid enum value '(.+)'", reason)
+    if option:
+        said = {"input": INPUT, "output": OUTPUT}.get(part, {}).get(re.split(r"[\[.]", option)[0], "")
+        wrong.remedy = f"{said[:1].lower()}{said[1:].rstrip('.')}" or wrong.remedy
     if word and option:
         known = _words({"input": Input, "output": Output}[part], option)
         wrong.remedy = did_you_mean(word[1], known, f"there are {', '.join(known)}")
@@ -183,7 +222,9 @@ def _steps(document: Document, node: Any) -> Iterator[Step]:
         return
     rules: list[Rule] = []
     for item in node.value if is_list(node) else []:
-        ruled = not is_text(item) and entry(item, "match")[0] is not None
+        if is_list(item):
+            raise _wrong(document, item, "a step is text or a mapping, not a list", "for example - resize: 224")
+        ruled = any(entry(item, key)[0] is not None for key in ("match", "steps"))
         if rules and not ruled:
             yield _match(rules)
         if ruled:
@@ -210,18 +251,23 @@ def _from_text(document: Document, node: Any) -> list[Step]:
         raise
 
 
+_RULE = 'for example match: "*.norm.*" and steps: [cast(float32)]'
+
+
 def _rule(document: Document, node: Any) -> Rule:
     """``match: GLOB`` or a list of them, and ``steps``."""
     from tconv.steps.match import Match
 
+    globs, steps = entry(node, "match")[1], entry(node, "steps")[1]
     known = ("match", "steps")
     for key, _ in node.value:
         if key.value not in known:
             hint = did_you_mean(str(key.value), known, "a rule has match and steps")
             raise _wrong(document, key, f"there is no {key.value!r} in a rule", hint)
-    globs, steps = entry(node, "match")[1], entry(node, "steps")[1]
-    if steps is None:
-        raise _wrong(document, node, "a rule needs steps", 'for example match: "*.norm.*" and steps: [cast(float32)]')
+    if globs is None:
+        raise _wrong(document, node, "a rule needs a match", _RULE)
+    if not (is_text(steps) or is_list(steps)):
+        raise _wrong(document, steps or node, f"a rule needs steps{', as text or a list' * bool(steps)}", _RULE)
     try:
         rule = (document.data(globs), tuple(_steps(document, steps)))
         return Match.parse(rule).rules[0]

@@ -19,12 +19,15 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from tconv import registry
-from tconv.dtypes import DTYPES
+from tconv.dtypes import ALIASES, DTYPES
 from tconv.recipes import File
 from tconv.settings import INPUT, OUTPUT, model
 
-DTYPE_NAMES = list(DTYPES)
+DTYPE_NAMES = [*DTYPES, *ALIASES]
+_PREFIXED = r"^(torch|numpy|np|tf|jnp|ml_dtypes)\.|[A-Z]"  # other ways to write the same names
 _VARIABLE = r"\$\{"  # what has a variable in it may be anything
+_EVERY_STEP = registry.every_step()[0]
+_CHAIN = rf"{_VARIABLE}|^\s*({'|'.join(_EVERY_STEP)})\s*($|[(|])"  # of a chain, the first step
 
 
 def schema() -> str:
@@ -52,9 +55,10 @@ def _is_tuple(hint: Any) -> bool:
     return typing.get_origin(hint) is tuple
 
 
-def _words(words: Sequence[str]) -> Any:
-    """Text that is one of ``words``, or has a variable in it."""
-    return Annotated[str, Meta(extra_json_schema={"anyOf": [{"enum": list(words)}, {"pattern": _VARIABLE}]})]
+def _words(words: Sequence[str], *patterns: str) -> Any:
+    """Text that is one of ``words``, fits a pattern, or has a variable in it."""
+    others = [{"pattern": pattern} for pattern in (*patterns, _VARIABLE)]
+    return Annotated[str, Meta(extra_json_schema={"anyOf": [{"enum": list(words)}, *others]})]
 
 
 def _as_typed(hint: Any, text: Any = str) -> Any:
@@ -62,14 +66,18 @@ def _as_typed(hint: Any, text: Any = str) -> Any:
     if typing.get_origin(hint) is Literal:
         return _words(typing.get_args(hint))
     kinds = _kinds(hint)
+    if list[str] in kinds:
+        kinds = [str, *kinds]  # one of several
     others = [kind for kind in kinds if kind is not str]
     return _union(*others, text if str in kinds else Annotated[str, Meta(pattern=_VARIABLE)])
 
 
 def _text(step: Any, name: str) -> Any:
     """The text that a parameter of a step takes."""
-    known = step.choices.get(name, DTYPE_NAMES if name == "dtype" else [])
-    if name in step.choices and name not in step.open_choices:
+    known = step.choices.get(name, [])
+    if name == "dtype" and not known:
+        return _words(DTYPE_NAMES, _PREFIXED)
+    if known and name not in step.open_choices:
         return _words(known)
     return Annotated[str, Meta(examples=list(known))] if known else str
 
@@ -95,8 +103,11 @@ def _entry(step: Any) -> Any:
     return Annotated[_union(*first, list[Any], by_name, *nothing, UnsetType), described]
 
 
+_TEXT: Any = Annotated[str, Meta(pattern=_CHAIN)]
+_GLOB: Any = Annotated[str, Meta(min_length=1)]
+_GLOBS: Any = Annotated[GenericAlias(list, (_GLOB,)), Meta(min_length=1)]
 _STEPS: Any = Annotated[
-    _union(str, GenericAlias(list, (_union(str, ForwardRef("Entry")),))),
+    _union(_TEXT, GenericAlias(list, (_union(_TEXT, ForwardRef("Entry")),))),
     Meta(description="A chain as text, resize(224) | scale, or a list of steps."),
 ]
 _RULE = "Globs on names: the steps are for the tensors that match, and the first such entry in a row counts."
@@ -104,8 +115,8 @@ _RULE = "Globs on names: the steps are for the tensors that match, and the first
 Entry = msgspec.defstruct(
     "Entry",
     [
-        *((name, _entry(step), UNSET) for name, (step, _) in registry.every_step()[0].items() if name != "match"),
-        ("match", Annotated[str | list[str] | UnsetType, Meta(description=_RULE)], UNSET),
+        *((name, _entry(step), UNSET) for name, (step, _) in _EVERY_STEP.items() if name != "match"),
+        ("match", Annotated[_union(_GLOB, _GLOBS, UnsetType), Meta(description=_RULE)], UNSET),
         ("steps", _union(_STEPS, UnsetType), UNSET),
     ],
     forbid_unknown_fields=True,

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from tconv import values
+from tconv import registry, values
+from tconv.errors import UsageError
+from tconv.parameters import WrongParameter
 from tconv.pipeline import Sugar
 from tconv.request import Request
-from tconv.tensor import ReadOptions
+from tconv.tensor import ReadOptions, WriteOptions
 
-# An option is one line: the field of Request, ReadOptions or Sugar whose name it has (with - for _) gives its type.
+# An option is one line: the field of Request or of a part of it whose name it has (with - for _) gives its type.
 INPUT = {
     "channels": "Channels of images; rgb by default.",
     "alpha": "Blend images over white (the default) or black, or drop their opacity.",
@@ -43,6 +45,7 @@ OUTPUT = {
     "split": "One file a tensor.",
     "tie": "Tied weights once in .safetensors, with all their names.",
     "shard-size": "Weights in shards of at most that, 5GB say, with their index.",
+    "quality": "Of JPEG, 1 to 100.",
     "verify": "Read again what was written, and compare.",
 }
 
@@ -50,12 +53,14 @@ _FIELDS = {"layout": "input_layout"}  # where an option is called otherwise than
 _TYPES: dict[str, Any] = {  # where a file may say it otherwise than the field has it
     "max_pixels": Annotated[int, Meta(ge=1)],
     "batch_size": Annotated[int, Meta(ge=1)],
+    "quality": Annotated[int, Meta(ge=1, le=100)],
     "range": str | Annotated[list[int | float], Meta(min_length=2, max_length=2)],
     "shard_size": str | Annotated[int, Meta(ge=1)],
 }
 _MEANT: dict[str, Callable[[Any], Any]] = {
-    "range": lambda said: values.interval(said if isinstance(said, str) else ",".join(map(repr, said))),
-    "input_layout": values.axes,
+    "range": lambda said: values.interval(said if isinstance(said, str) else ",".join(map(repr, said)), "range"),
+    "input_layout": lambda said: values.axes(said, "layout"),
+    "format": lambda said: said if registry.by_name(said) else "",  # which refuses what it does not know
     "shard_size": lambda said: values.size(str(said), "shard-size", "5GB"),
 }
 
@@ -72,14 +77,19 @@ def model(name: str, options: Mapping[str, str], as_typed: Callable[[Any], Any] 
 
 
 def settings(*said: Any) -> dict[str, Any]:
-    """What instances of such types say, by field and as it is meant there. Raises ``UsageError``."""
+    """What instances of such types say, by field and as it is meant there. Raises ``WrongParameter``, which names the
+    option.
+    """
     found: dict[str, Any] = {}
     for part in said:
         for key in part.__struct_fields__:
             value = getattr(part, key)
             if value is not UNSET:
                 field = _field(key)
-                value = _MEANT.get(field, _plain)(value)
+                try:
+                    value = _MEANT.get(field, _plain)(value)
+                except UsageError as problem:
+                    raise WrongParameter(key.replace("_", "-"), problem.reason, remedy=problem.remedy) from None
                 found[field] = (value,) if field in _SEVERAL and isinstance(value, str) else value
     return found
 
@@ -104,12 +114,13 @@ def said(request: Request, options: Iterable[str]) -> dict[str, Any]:
 
 
 def _hints() -> dict[str, Any]:
-    return {**typing.get_type_hints(Sugar), **typing.get_type_hints(ReadOptions), **typing.get_type_hints(Request)}
+    return {name: hint for cls in (*_PARTS.values(), Request) for name, hint in typing.get_type_hints(cls).items()}
 
 
+_PARTS: dict[str, Any] = {"sugar": Sugar, "read": ReadOptions, "write": WriteOptions}  # of a request
 _HINTS = _hints()
 _SEVERAL = {name for name, hint in _HINTS.items() if hint == tuple[str, ...]}
-_OWNERS = {f.name: owner for owner, cls in (("sugar", Sugar), ("read", ReadOptions)) for f in fields(cls)}
+_OWNERS = {f.name: owner for owner, cls in _PARTS.items() for f in fields(cls)}
 _OWNERS |= {f.name: "" for f in fields(Request)}
 
 

@@ -45,9 +45,9 @@ def entries(steps: Sequence[Step]) -> Iterator[Any]:
 
 def _entry(step: Any) -> Any:
     told = {f.name: getattr(step, f.name) for f in dataclasses.fields(step) if getattr(step, f.name) != f.default}
-    first = dataclasses.fields(step)[0].name
     if not told:
         return step.name
+    first = dataclasses.fields(step)[0].name
     if list(told) == [first] and (hasattr(step, "parse") or not isinstance(told[first], tuple)):
         return Block({step.name: _plain(told[first])})
     return Block({step.name: {name: _plain(value) for name, value in told.items()}})

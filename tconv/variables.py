@@ -1,4 +1,4 @@
-"""Variables of pipeline files: ``${size:224}`` is what ``--set size=`` says, or 224."""
+"""Variables of pipeline files: ``${size:224}`` is what ``--set size=`` says, or 224; in quotes it is text."""
 
 from __future__ import annotations
 
@@ -41,9 +41,10 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
 def expand(document: Document, given: Mapping[str, str]) -> dict[str, str | None]:
     """Put values in the place of variables, everywhere in ``document`` but in keys.
 
-    A variable that is all of a scalar becomes what YAML makes of its value (a number, say), one within text becomes
-    text. Returns the variables with their defaults. Raises ``UsageError``, with the position, for a variable that has
-    no value or two defaults, and for a name in ``given`` that is none.
+    A variable that is all of a scalar becomes what YAML makes of its value: a number, or text if it is in quotes
+    (``--set name='"1"'``). One within text becomes text. Returns the variables with their defaults. Raises
+    ``UsageError``, with the position, for a variable that has no value or two defaults, and for a name in ``given``
+    that is none.
     """
     nodes = list(_scalars(document.root))
     uses = [use for node in nodes for use in _uses(document, node)]
@@ -52,12 +53,13 @@ def expand(document: Document, given: Mapping[str, str]) -> dict[str, str | None
         if name not in defaults:
             there = f"its variables are {', '.join(defaults)}" if defaults else "it has none"
             raise UsageError(f"it has no variable {name!r}", remedy=did_you_mean(name, defaults, there))
+    names = ", ".join(defaults)
     values = {name: given.get(name, default) for name, default in defaults.items()}
     for use in uses:
         if values[use.name] is None:
             problem = UsageError(
                 f"the variable {use.name!r} has no value",
-                remedy=f"--set {use.name}=VALUE; its variables are {', '.join(defaults)}",
+                remedy=f"--set {use.name}=VALUE, or a default, ${{{use.name}:VALUE}}; its variables are {names}",
             )
             problem.position = use.position
             raise problem
@@ -108,7 +110,9 @@ def _fill(document: Document, node: Any, values: Mapping[str, str | None]) -> No
         return
     node.value = _USE.sub(lambda match: "$" if match[0] == "$$" else values[match["name"]] or "", text)
     whole = _USE.fullmatch(text)
-    if whole and whole["name"]:
+    if whole and whole["name"] and re.fullmatch(r"(['\"]).*\1", node.value, re.DOTALL):
+        node.value, node.tag = node.value[1:-1], document.loader.DEFAULT_SCALAR_TAG
+    elif whole and whole["name"]:
         node.tag = document.loader.resolve(yaml.ScalarNode, node.value, (True, False))
     elif node.value != text:
         node.tag = document.loader.DEFAULT_SCALAR_TAG

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -21,15 +21,31 @@ _PLAIN = {  # what is written without quotes and no text, as YAML 1.2's core sch
 }
 
 
+class _Refused(yaml.constructor.ConstructorError):
+    """What YAML itself would take."""
+
+    def __init__(self, why: str, node: Any) -> None:
+        super().__init__(None, None, why, node.start_mark)
+
+
 class Loader(yaml.SafeLoader):
-    """Refuses what YAML's own loader takes silently: one key twice."""
+    """Refuses what YAML's own loader takes silently: one key twice; and tags of other kinds than JSON has."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for n, key in enumerate(keys) if key in keys[:n]]
+        twice = [n for n, key in enumerate(keys) if key in keys[:n]]
         if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"{twice[0]!r} is there twice", node.start_mark)
+            raise _Refused(f"{keys[twice[0]]!r} is there twice", node.value[twice[0]][0])
         return super().construct_mapping(node, deep)
+
+    def construct_undefined(self, node: Any) -> NoReturn:
+        raise _Refused(f"it has a value of the kind {node.tag.removeprefix('tag:yaml.org,2002:')!r}", node)
+
+
+_JSON = ("null", "bool", "int", "float", "str", "seq", "map")
+Loader.yaml_constructors = {
+    tag: made for tag, made in yaml.SafeLoader.yaml_constructors.items() if tag and tag.rpartition(":")[2] in _JSON
+} | {None: Loader.construct_undefined}
 
 
 class Block(dict[str, Any]):
@@ -85,21 +101,36 @@ class Document:
     def place(self, node: Any, offset: int = 0) -> int:
         """The position of a node, or of what stands ``offset`` characters into the text that it is."""
         start: int = node.start_mark.index
-        if offset:
-            for quote in (0, 1):
-                if self.text.startswith(node.value, start + quote):
-                    return start + quote + offset
-        return start
+        return self._within(node, start, offset) if offset else start
+
+    def _within(self, node: Any, start: int, offset: int) -> int:
+        """Where that character of a text stands, counted by those that are no white space: blocks fold and indent."""
+        end: int = node.end_mark.index
+        if node.style in ("|", ">"):
+            start = self.text.index("\n", start)  # below its header
+        elif node.style:
+            start += 1  # the quote
+        before = node.value[:offset]
+        count = len("".join(before.split())) + (before.count("'") if node.style == "'" else 0)  # which are doubled
+        there = [at for at in range(start, end) if not self.text[at].isspace()]
+        if (node.style == '"' and "\\" in self.text[start:end]) or count >= len(there):
+            return int(node.start_mark.index)
+        return there[count]
 
     def at(self, path: str) -> int:
         """The position of what msgspec calls ``$.steps[2].size``, or as much of that as there is."""
+        node = self.node(path)
+        return 0 if node is None else self.place(node)
+
+    def node(self, path: str) -> Any:
+        """The node there, or the nearest around it."""
         node = self.root
         for key, number in re.findall(r"\.([\w-]+)|\[(\d+)\]", path):
             inner = entry(node, key)[1] if key else _item(node, int(number))
             if inner is None:
                 break
             node = inner
-        return 0 if node is None else self.place(node)
+        return node
 
 
 def entry(node: Any, key: str) -> tuple[Any, Any]:
@@ -114,6 +145,10 @@ def is_text(node: Any) -> bool:
 
 def is_list(node: Any) -> bool:
     return isinstance(node, yaml.SequenceNode)
+
+
+def is_mapping(node: Any) -> bool:
+    return isinstance(node, yaml.MappingNode)
 
 
 def dump(data: Any) -> str:
@@ -135,14 +170,13 @@ def _size(node: Any, known: dict[int, int]) -> int:
         children = node.value if is_list(node) else [child for pair in node.value for child in pair]
         known[id(node)] = 1 + sum(_size(child, known) for child in children)
     if known[id(node)] > MOST:
-        raise yaml.composer.ComposerError(
-            None, None, f"its aliases stand for more than {MOST:,} values", node.start_mark
-        )
+        raise _Refused(f"its aliases stand for more than {MOST:,} values", node)
     return known[id(node)]
 
 
 def _broken(problem: Exception) -> UsageError:
     mark, why = getattr(problem, "problem_mark", None), getattr(problem, "problem", None)
-    wrong = UsageError(f"is no pipeline: it is no YAML{f' ({why})' * bool(why)}")
+    no_yaml = f"it is no YAML{f' ({why})' * bool(why)}"
+    wrong = UsageError(f"is no pipeline: {why if isinstance(problem, _Refused) else no_yaml}")
     wrong.position = mark.index if mark else None
     return wrong

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PIL import Image, ImageOps
 
-from tconv.cli.table import table
 from tconv.errors import TconvError
 from tconv.evaluate import evaluate, shrink_of
 from tconv.formats.image.reader import read
 from tconv.pipeline import steps_from_text
+from tconv.table import table
 from tconv.tensor import ReadOptions
 from tests.shared_data import SHARED
 from tests.side_by_side import TCONV, Row, compare, report

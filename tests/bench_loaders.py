@@ -2,8 +2,9 @@
 
 The same COUNT images (float32, 3x224x224) and labels are read in batches of 64, all in the page cache: from what tconv
 wrote, from a .pt (loaded whole, and mapped) and from TFRecord (of serialized tensors, parsed in parallel). "first" is
-the time to the first batch, opening included. Every number is the best of three epochs, in one process, as other work
-on the machine only ever adds to them. Put the files on a RAM disk (``TMPDIR=/dev/shm``), or the disk is measured.
+the time to the first batch, opening included. The ways take turns, an epoch each, in one process; every number is the
+best of five, as other work on the machine only ever adds to them. "CPU" is the time of all threads for an image, which
+other work changes least. Put the files on a RAM disk (``TMPDIR=/dev/shm``), or the disk is measured.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from torch.utils import data
 
 import tconv
 
-BATCH, SHAPE, EPOCHS = 64, (3, 224, 224), 3
+BATCH, SHAPE, EPOCHS = 64, (3, 224, 224), 5
 
 
 def main() -> None:
@@ -36,11 +37,10 @@ def main() -> None:
         folder = Path(name)
         _write(folder, count)
         print(f"{count} images of {'x'.join(map(str, SHAPE))} float32, batches of {BATCH}")  # noqa: T201
-        print(f"{'':44}{'first ms':>10}{'images/s':>10}{'GB/s':>7}")  # noqa: T201
-        for title, made in _ways(folder).items():
-            first, rate = _measured(made, count)
+        print(f"{'':44}{'first ms':>10}{'images/s':>10}{'GB/s':>7}{'CPU µs':>8}")  # noqa: T201
+        for title, (first, rate, cpu) in _measured(_ways(folder), count).items():
             gigabytes = rate * 4 * np.prod(SHAPE) / 1e9
-            print(f"{title:44}{1000 * first:10.1f}{rate:10.0f}{gigabytes:7.2f}")  # noqa: T201
+            print(f"{title:44}{1000 * first:10.1f}{rate:10.0f}{gigabytes:7.2f}{1e6 * cpu:8.0f}")  # noqa: T201
 
 
 def _write(folder: Path, count: int) -> None:
@@ -93,18 +93,21 @@ def _ways(folder: Path) -> dict[str, Callable[[], Iterable[Any]]]:
     }
 
 
-def _measured(make: Callable[[], Iterable[Any]], count: int) -> tuple[float, float]:
-    """Seconds to the first batch, and images a second."""
-    begin = time.perf_counter()
-    batches = make()
-    _consume(iter(batches), 1)
-    first = time.perf_counter() - begin
-    rates = []
-    for _ in range(EPOCHS):
+def _measured(ways: dict[str, Callable[[], Iterable[Any]]], count: int) -> dict[str, tuple[float, float, float]]:
+    """Of each, seconds to the first batch, images a second, and seconds of the processor for an image."""
+    made, first, best, least = dict[str, Iterable[Any]](), dict[str, float](), dict[str, float](), dict[str, float]()
+    for title, make in ways.items():
         begin = time.perf_counter()
-        _consume(iter(batches), None)
-        rates.append(count / (time.perf_counter() - begin))
-    return first, max(rates)
+        made[title] = make()
+        _consume(iter(made[title]), 1)
+        first[title] = time.perf_counter() - begin
+    for _ in range(EPOCHS):
+        for title, batches in made.items():
+            begin, busy = time.perf_counter(), time.process_time()
+            _consume(iter(batches), None)
+            best[title] = max(best.get(title, 0), count / (time.perf_counter() - begin))
+            least[title] = min(least.get(title, 1e9), (time.process_time() - busy) / count)
+    return {title: (first[title], best[title], least[title]) for title in ways}
 
 
 def _consume(batches: Iterator[Any], most: int | None) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from tconv.dtypes import DTYPES
+from tconv.quant.grid import SCHEMES
+from tconv.quant.search import METHODS as CALIBRATIONS
 from tconv.steps.cast import Cast
 from tconv.steps.clamp import Clamp
 from tconv.steps.crop import Crop
+from tconv.steps.denormalize import Denormalize
 from tconv.steps.dequantize import Dequant
 from tconv.steps.device import Device
 from tconv.steps.letterbox import Letterbox
@@ -15,10 +18,12 @@ from tconv.steps.match import Match, Rule
 from tconv.steps.normalize import NAMED, Normalize
 from tconv.steps.pad import Pad
 from tconv.steps.permute import Permute
+from tconv.steps.pictures import Pictures
 from tconv.steps.quantize import Quant
-from tconv.steps.resize import METHODS, Resize
+from tconv.steps.resize import ASPECTS, METHODS, Resize
 from tconv.steps.scale import Scale
 from tconv.steps.stack import Stack
+from tconv.steps.unstack import Unstack
 from tconv.tensor import Step
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
@@ -47,11 +52,17 @@ casts = st.builds(
     policy=st.sampled_from([None, "amp"]),
     max_error=st.none() | st.floats(0, 1e9),
 )
+resizes = st.builds(Resize, sizes, st.sampled_from(METHODS), st.sampled_from([None, *ASPECTS])) | st.tuples(
+    sides, st.integers(1, 999)
+).map(lambda pair: Resize(min(pair[0], 999_000), max_size=min(pair[0], 999_000) + pair[1]))
+pads = st.builds(Pad, sizes, fill=finite) | st.builds(Pad, multiple=sides) | st.just(Pad())
+back = st.sampled_from([*NAMED, "none"]).map(Denormalize) | st.just(Denormalize(mean=0.5, std=(0.25, 1.0)))
 quants = st.builds(
     Quant,
-    st.sampled_from(["int8", "int4", "float8_e4m3fn"]),
+    st.sampled_from(["int8", "int4"]),
+    st.sampled_from([None, *SCHEMES]),
     axis=st.sampled_from(["auto", None, 0, -1]),
-    calibrate=st.sampled_from(["minmax", "mse"]),
+    calibrate=st.sampled_from([one for one in CALIBRATIONS if one != "percentile"]),
     keep=st.lists(globs, max_size=2).map(tuple),
     min_sqnr=st.none() | st.floats(0, 99),
 )
@@ -60,22 +71,27 @@ quants |= st.builds(Quant, st.just("int8"), calibrate=st.just("percentile"), per
 quants |= st.builds(
     Quant, st.just("int8"), min_sqnr=st.floats(-9, 99), otherwise=st.sampled_from(["bfloat16", "float64"])
 )
-plain: st.SearchStrategy[Step] = st.one_of(
-    st.builds(Resize, sizes, st.sampled_from(METHODS)),
-    crops,
-    clamps,
-    normalizes,
-    permutes,
-    letters,
-    casts,
-    st.builds(Scale, st.sampled_from([None, "uint8", "uint16", "float32"]), st.sampled_from([None, "torchvision"])),
-    st.builds(Stack, names),
-    st.sampled_from(["cpu", "cuda", "cuda:1", "auto"]).map(Device),
-    st.builds(Letterbox, sizes, fill=st.none() | st.integers(0, 255)),
-    st.builds(Pad, sizes),
-    quants,
-    st.builds(Dequant, st.sampled_from(["float32", "float16"]), st.none() | st.integers(-3, 3)),
-)
+BY_NAME: dict[str, st.SearchStrategy[Step]] = {
+    "cast": casts,
+    "clamp": clamps,
+    "crop": crops,
+    "denormalize": back,
+    "device": st.sampled_from(["cpu", "cuda", "cuda:1", "auto"]).map(Device),
+    "dequantize": st.builds(Dequant, st.sampled_from(["float32", "float16"]), st.none() | st.integers(-3, 3)),
+    "letterbox": st.builds(Letterbox, sizes, fill=st.none() | st.integers(0, 255)),
+    "normalize": normalizes,
+    "pad": pads,
+    "permute": permutes | letters,
+    "pictures": st.just(Pictures()),
+    "quantize": quants,
+    "resize": resizes,
+    "scale": st.builds(
+        Scale, st.sampled_from([None, "uint8", "uint16", "float32"]), st.sampled_from([None, "torchvision"])
+    ),
+    "stack": st.builds(Stack, names),
+    "unstack": st.just(Unstack()),
+}
+plain: st.SearchStrategy[Step] = st.one_of(*BY_NAME.values())
 
 
 def _matches(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:

@@ -29,8 +29,9 @@ the normalization layers as they were; `int8-weights` is
 `torch.quantize_per_channel` but for ties. Tests compare with PyTorch.
 
 `tests/peers` has the code of each library. Keras and TensorFlow come with `pip install '.[all,test]'`, and a test
-compares with them as they are installed, every value. For torchvision, which brings CUDA along, the arrays were written
-down (`python -m tests.peers.make_expected torchvision`); where it is installed, `pytest -m peers` compares with it too.
+compares with them as they are installed, every value. For torchvision, which brings CUDA along, and transformers the
+arrays were written down (`python -m tests.peers.make_expected torchvision`); where they are installed,
+`pytest -m peers` compares with them too.
 """
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tconv.cli.table import table
+from tconv.table import table
 
 TCONV = (sys.executable, "-m", "tconv")
 HEADER = ("work", "tconv", "beside", "", "tconv takes", "from … to")

@@ -21,6 +21,9 @@ def test_all_names_have_their_place_on_a_page(tmp_path: Path) -> None:
     page = (tmp_path / "tconv.html").read_text(encoding="utf8")
     for name in set(tconv.__all__) - {"loaders"}:
         assert f'id="{name}"' in page, name
+    guide = (tmp_path / "guide.html").read_text(encoding="utf8")
+    for word in ('id="training"', 'id="inference"', 'id="edge-devices"', "<table>", "GradScaler", "autocast"):
+        assert word in guide
     for framework, name in (("torch", "Dataset"), ("torch", "collate"), ("tensorflow", "dataset")):
         assert f'id="{name}"' in (tmp_path / "tconv" / "loaders" / f"{framework}.html").read_text(encoding="utf8")
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
+from tconv.api.opened import NoSuchTensor
 from tconv.errors import Problems, TconvError, TconvErrors, UsageError, printable, raise_all
+from tconv.parameters import WrongParameter
 
 
 def test_an_error_reads_place_reason_remedy() -> None:
@@ -67,3 +71,19 @@ def test_problems_of_several_places_are_one_list_with_each_remedy_once() -> None
         found.raise_all()
     assert str(caught.value) == "a: one\nb: two\nb: three\nc: four\nmend it"
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TconvError("a", file="x", tensor="w", step="cast", remedy="b"),
+        NoSuchTensor("there is no tensor 'x'", remedy="did you mean y?"),
+        WrongParameter("size", "size takes a number"),
+        TconvErrors([TconvError("a", file="x"), UsageError("b")], remedy="c"),
+    ],
+)
+def test_errors_go_from_one_process_to_another(error: TconvError) -> None:
+    found = pickle.loads(pickle.dumps(error))
+    assert type(found) is type(error)
+    assert str(found) == str(error)
+    assert found.exit_code == error.exit_code

@@ -55,7 +55,9 @@ def test_a_chain_keeps_the_order_and_the_text_of_each_call() -> None:
         ("f(__import__('os'))", "')' at position 13"),
         ("f(1 + 1)", "at position 5, found '+ 1)'"),
         ("f(;)", "one of ( ) [ ] , = : | at position 3, found ';)'"),
-        ("f('open)", "at position 3"),
+        ("f('open)", "expected a text that ends with ' at position 3, found \"'open)\""),
+        ("f(\"open')", 'expected a text that ends with " at position 3'),
+        ("f(∞)", "at position 3"),
         ("(1)", "the name of a step at position 1"),
     ],
 )
@@ -108,3 +110,16 @@ def test_a_text_becomes_a_value_of_a_chain(text: str, written: str) -> None:
 def test_brackets_end_somewhere() -> None:
     with pytest.raises(UsageError, match="fewer brackets in each other at position 1"):
         parse_chain(f"permute({'[' * 5000}")
+
+
+def test_digits_are_those_of_ascii() -> None:
+    (call,) = parse_chain("f(１２, ٣, 4)")
+    assert call.args == ("１２", "٣", 4)
+
+
+@pytest.mark.parametrize(("text", "position"), [("f(" + "a, " * 50_000 + "!)", 150_003), ("f(" * 50_000, 4)])
+def test_a_long_text_is_repeated_where_it_is_wrong_only(text: str, position: int) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_chain(text)
+    assert f"at position {position}, found" in str(caught.value)
+    assert len(str(caught.value)) < 400

@@ -31,6 +31,7 @@ class Sample:
         ((1,), {"mean": [0, 0.5]}, {"size": 1, "mean": (0.0, 0.5)}),
         ((1,), {"mean": 3, "exact": True}, {"size": 1, "mean": 3.0, "exact": True}),
         ((1, 0.5, None, None), {}, {"size": 1, "factor": 0.5, "mean": None, "name": None}),
+        ((), {"size": 1, "names": "a"}, {"size": 1, "names": ("a",)}),
         ((), {"size": 1, "names": ["a", "b"]}, {"size": 1, "names": ("a", "b")}),
     ],
 )
@@ -53,7 +54,7 @@ def test_what_fits(args: tuple[Any, ...], kwargs: dict[str, Any], bound: dict[st
         ((1,), {"mean": [[1]]}, "mean takes a number or numbers in brackets, not [[1]]"),
         ((1,), {"name": 3}, "name takes a word, not 3"),
         ((1,), {"exact": 1}, "exact takes true or false, not 1"),
-        ((1,), {"names": [1]}, "names takes words in brackets, not [1]"),
+        ((1,), {"names": [1]}, "names takes a word or words in brackets, not [1]"),
         ((1, 2, 3, "n", True, [], 7), {}, "it takes 6 values at most (size, factor, mean, name, exact, names), not 7"),
         ((1,), {"size": 2}, "the parameter 'size' is given twice"),
         ((), {}, "it needs size"),

@@ -68,6 +68,35 @@ def test_errors_name_the_step_and_what_is_wrong_with_it(text: str, says: str) ->
 
 
 @pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("nomalize", "position 1: there is no step 'nomalize'; did you mean normalize or denormalize?"),
+        ("nomalize | scale", "position 1: there is no step 'nomalize'"),
+        ("scale | nomalize", "position 9: there is no step 'nomalize'"),
+        ("scale | cast(floot16)", "cast(floot16), position 14: there is no dtype 'floot16'"),
+        ("scale | resize(8, methd=box)", "resize(8, methd=box), position 19: there is no parameter 'methd'"),
+        ("scale | normalize(imgnet)", "normalize, position 19: 'imgnet' is neither imagenet nor clip"),
+        ("cast(half, max_error=-1)", "cast, position 12: max_error is -1"),
+        ("quantize(int8, axis=auto, group=0)", "position 27: group is 0"),
+        ("scale | resize(0)", "resize, position 9: a side of 0 pixels"),
+        ("scale | resize(224x)", "resize, position 16: '224x' is no size in pixels"),
+        ("resize(0)", "resize: a side of 0 pixels"),
+    ],
+)
+def test_errors_say_where_it_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        steps_from_text([text])
+    assert says in str(caught.value)
+
+
+def test_an_error_repeats_no_long_text() -> None:
+    with pytest.raises(UsageError) as caught:
+        steps_from_text([f"cast(float16, keep=[{'a, ' * 5000}], kep=1)"])
+    assert "there is no parameter 'kep'" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
     ("sugar", "chain"),
     [
         (Sugar(), []),

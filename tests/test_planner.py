@@ -129,3 +129,10 @@ def test_bad_inputs_are_listed_together_or_left_out_as_asked() -> None:
     found = planned("im", sugar=Sugar(normalize=True), on_bad="skip")
     assert [Path(p.file).name for p in found.skipped] == ["b.png", "c.png"]
     assert [t.spec.name for t in found.files[0].stream.tensors] == ["a.png"]
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0)])
+def test_an_empty_tensor_takes_no_memory(shape: tuple[int, ...]) -> None:
+    np.save("x.npy", np.zeros(shape))
+    found = planned("x.npy", sugar=Sugar(to="float16"))
+    assert (found.peak_memory, found.size, found.beyond) == (0, 128, None)

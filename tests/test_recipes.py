@@ -57,12 +57,25 @@ def test_yaml_entries_may_be_written_in_every_way(tmp_path: Path) -> None:
         ("steps: [scale]", "is no pipeline: it lacks version; a small one is\n  version: 1\n  steps:"),
         ("{}", "it lacks version; a small one is"),
         ("version: 1", "it lacks steps"),
-        ("version: true\nsteps: [scale]", "version: expected int"),
-        ("version: '1'\nsteps: [scale]", "version: expected int"),
-        ("version: 1\nsteps: []", "steps: expected list of length >= 1"),
-        ("version: 1\nsteps:", "steps: expected str | list, got null"),
+        ("version: true\nsteps: [scale]", "version: expected a whole number, not true; a small one is"),
+        ("version: '1'\nsteps: [scale]", "version: expected a whole number, not '1'"),
+        ("version: 1\nsteps: []", "steps: expected a list of length >= 1"),
+        ("version: 1\nsteps:", "steps: expected text or a list, not null"),
         ("version: 1\nsteps: [3]", "steps[0]: expected"),
-        ("version: 1\nsteps: [scale]\ndescription: 3", "description: expected str, got int"),
+        ("version: 1\nsteps: [scale]\ndescription: 3", "description: expected text, not 3"),
+        ("version: 1\nsteps: !!set {scale}", "it has a value of the kind 'set'"),
+        ("version: 1\nsteps: [{1: 2}]", "steps[0]: a key is no text"),
+        ("version: 1\n1: 2\nsteps: [scale]", "is no pipeline: a key is no text"),
+        (
+            "version: 1\ninput: {exif: no}\nsteps: [scale]",
+            "input.exif: expected true or false, not 'no'; whether images",
+        ),
+        (
+            "version: 1\ninput: {range: [0, a]}\nsteps: [scale]",
+            "input.range[1]: expected a number, not 'a'; the interval",
+        ),
+        ("version: 1\nsteps: [{quantize: {dtype: int8, axis: nine}}]", "axis takes a whole number or None, not 'nine'"),
+        ("version: 1\nsteps: [normalize: foo]", "'foo' is neither imagenet nor clip nor MEAN/STD nor a file"),
         ("version: 1\nsteps: [resize: [224, 224]]", "method takes a word, not 224; for example resize(224)"),
         ("version: 1\nsteps: [resize: {1: 2}]", "there is no parameter 1; it has size and method"),
         ("version: 1\nsteps: [scale]\nname: x", "it has an unknown name; a small one is"),
@@ -194,11 +207,23 @@ def test_options_and_variables_come_with_the_steps(tmp_path: Path) -> None:
         ),
         (
             "version: 1\nsteps: [scale]\noutput:\n  stack: 3\n",
-            "x.yaml:4:10: is no pipeline: output.stack: expected bool, got int",
+            "x.yaml:4:10: is no pipeline: output.stack: expected true or false, not 3; equal shapes become one array",
         ),
         ("version: 1\nstps: [scale]\n", "is no pipeline: "),
         ("version: 1\nsteps: [scale]\ninput: {range: [1, 0]}\n", "LO must be less than HI"),
         ("version: 1\nsteps:\n- match: a\n", "x.yaml:3:3: a rule needs steps"),
+        ("version: 1\nsteps:\n- steps: scale\n", "x.yaml:3:3: a rule needs a match"),
+        ("version: 1\nsteps:\n- match: a\n  steps: {scale: }\n", "x.yaml:4:10: a rule needs steps, as text or a list"),
+        (
+            "version: 1\nsteps:\n- match: a\n  steps: [[scale]]\n",
+            "x.yaml:4:11: a step is text or a mapping, not a list",
+        ),
+        ("version: 1\nsteps: [scale]\nversion: 1\n", "x.yaml:3:1: is no pipeline: 'version' is there twice"),
+        ("version: 1\nsteps: [scale]\ninput: {layout: HHW}\n", "x.yaml:3:17: layout 'HHW' is no list of axes"),
+        ("version: 1\nsteps: [scale]\noutput: {shard-size: 5XB}\n", "x.yaml:3:22: shard-size '5XB' is no size"),
+        ("version: 1\nsteps: [scale]\noutput: {format: npyy}\n", "x.yaml:3:18: there is no output format 'npyy'; did"),
+        ("version: 1\nsteps: >\n  scale\n  | cst(half)\n", "x.yaml:4:5: there is no step 'cst'; did you mean cast?"),
+        ("version: 1\nsteps:\n- cast: floot16\n", "x.yaml:3:9: cast: there is no dtype 'floot16'"),
         (
             "version: 1\nsteps:\n- match: a\n  step: scale\n",
             "x.yaml:4:3: there is no 'step' in a rule; did you mean steps?",
@@ -235,3 +260,20 @@ def test_a_variable_that_the_file_does_not_have(tmp_path: Path) -> None:
 def test_a_key_that_is_there_twice_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UsageError, match="is there twice"):
         recipe(write(tmp_path / "x.yaml", f"version: 1\n{text}"))
+
+
+def test_a_variable_may_be_text_that_looks_like_a_number(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "x.yaml", 'version: 1\nsteps: [stack: "${name:batch}", {quantize: {dtype: int8, axis: None}}]\n'
+    )
+    assert list(recipe(path, {"name": "'2024'"}).steps) == steps_from_text(
+        ["stack(into='2024') | quantize(int8, axis=None)"]
+    )
+    with pytest.raises(UsageError, match=r"x\.yaml:2:16: stack: into takes a word, not 2024"):
+        recipe(path, {"name": "2024"})
+
+
+def test_one_glob_needs_no_brackets(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.yaml", "version: 1\nsteps: [{cast: {dtype: half, keep: '*.w'}}]\n")
+    for text in ("cast(half, keep=['*.w'])", "cast(half, keep='*.w')"):
+        assert list(recipe(path).steps) == steps_from_text([text])

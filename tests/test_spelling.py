@@ -11,11 +11,12 @@ from hypothesis import given
 from tconv.errors import UsageError
 from tconv.pipeline import steps_from_text
 from tconv.recipes import recipe
+from tconv.registry import STEPS
 from tconv.request import Request
-from tconv.settings import applied
+from tconv.settings import INPUT, OUTPUT, applied
 from tconv.spelling import pipeline_file
-from tconv.tensor import ReadOptions, Step
-from tests.chains import chains
+from tconv.tensor import ReadOptions, Step, WriteOptions
+from tests.chains import BY_NAME, chains
 
 NOTHING = Request(())
 
@@ -62,7 +63,11 @@ ASKED: dict[str, Any] = {
     "on_bad": "skip",
     "format": "npz",
     "split": True,
+    "batch_size": 5,
+    "drop_last": True,
+    "tie": True,
     "shard_size": 5_000_000_000,
+    "write": WriteOptions(quality=9),
     "verify": True,
 }
 
@@ -72,6 +77,16 @@ def test_options_read_back(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text(pipeline_file(steps_from_text(["scale"]), asked), encoding="utf8")
     assert applied(NOTHING, recipe(str(path)).settings, ()) == asked
+
+
+def test_every_option_of_a_file_is_among_them() -> None:
+    read = {"channels", "alpha", "palette", "frames", "exif", "max_pixels", "fast"}
+    named = {"input_layout" if key == "layout" else key.replace("-", "_") for key in (*INPUT, *OUTPUT)}
+    assert named - {"stack"} == ASKED.keys() - {"read", "write"} | read | {"quality"}  # stack is a step
+
+
+def test_every_step_is_among_the_chains() -> None:
+    assert {*BY_NAME, "match"} == STEPS.keys()
 
 
 def test_without_a_step_there_is_nothing_to_write() -> None:

@@ -40,6 +40,14 @@ def test_what_is_set_is_typed_as_yaml_has_it() -> None:
     assert filled("x: f(${n:1})", n="[2]") == {"x": "f([2])"}
 
 
+@pytest.mark.parametrize(
+    ("value", "means"),
+    [('"1"', "1"), ("'null'", "null"), ("'true'", "true"), ("''", ""), ("'a", "'a"), ("\"a'", "\"a'"), ('"', '"')],
+)
+def test_in_quotes_it_is_text(value: str, means: str) -> None:
+    assert filled("x: ${n:1}", n=value) == {"x": means}
+
+
 def test_one_default_is_for_all_uses_and_aliases() -> None:
     assert filled("a: &a ${n:1}\nb: ${n}\nc: *a\nd: [*a]") == {"a": 1, "b": 1, "c": 1, "d": [1]}
 
@@ -52,7 +60,12 @@ def test_the_variables_are_told_with_their_defaults() -> None:
 @pytest.mark.parametrize(
     ("text", "given", "says", "position"),
     [
-        ("x: a ${size} ${n:1}", {}, "'size' has no value; --set size=VALUE; its variables are size, n", 5),
+        (
+            "x: a ${size} ${n:1}",
+            {},
+            "'size' has no value; --set size=VALUE, or a default, ${size:VALUE}; its variables are size, n",
+            5,
+        ),
         ("x: ${n:1}\ny: '${n:2}'", {}, "two defaults, '1' and '2'", 13),
         ("x: ${n:1}", {"m": "2"}, "no variable 'm'; its variables are n", None),
         ("x: ${size:1}", {"sise": "2"}, "no variable 'sise'; did you mean size?", None),

@@ -53,7 +53,7 @@ def test_nodes_know_where_they_are() -> None:
     first, second, third = entry(document.root, "a")[1].value
     assert document.text[document.place(first.value[0][0]) :].startswith("one: 1")
     assert document.text[document.place(second, 4) :].startswith("words")
-    assert document.text[document.place(third, 3) :].startswith(">")  # its text is not there as it stands
+    assert document.text[document.place(third, 3) :].startswith("ded\n")
     assert document.text[document.at("$.a[1]") :].startswith("'two")
     assert document.at("$.a[7].b") == document.at("$.a")
     assert entry(document.root, "b") == (None, None)
@@ -64,7 +64,10 @@ def test_nodes_know_where_they_are() -> None:
     ("text", "why", "position"),
     [
         ("a: [", "expected the node content", 4),
-        ("a: 1\na: 2", "'a' is there twice", 0),
+        ("a: 1\na: 2", "'a' is there twice", 5),
+        ("a: !!set {b}", "a value of the kind 'set'", 3),
+        ("a: !!timestamp 2020-01-01", "a value of the kind 'timestamp'", 3),
+        ("a: !mine [b]", "a value of the kind '!mine'", 3),
         ("a\n---\nb", "found another document", 2),
     ],
 )
@@ -80,3 +83,21 @@ def test_aliases_that_stand_for_too_much_are_refused() -> None:
     for text in (laughs, "a: &a [*a]", "&a {b: [*a]}"):
         with pytest.raises(UsageError, match="aliases stand for more than 100,000 values"):
             read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "there"),
+    [
+        ("a: >\n  one\n  two\n", "one two\n", "two\n"),
+        ("a: |-  # said\n    one\n      two\n", "one\n  two", "two\n"),
+        ("a: one\n  two", "one two", "two"),
+        ("a: 'it''s  two'", "it's  two", "two'"),
+        ('a: "one two"', "one two", 'two"'),
+        ('a: "one\\ttwo"', "one\ttwo", '"one\\ttwo"'),  # what is escaped is not counted
+    ],
+)
+def test_a_place_within_a_text_is_found_however_it_is_written(text: str, value: str, there: str) -> None:
+    document = Document(text)
+    node = entry(document.root, "a")[1]
+    assert node.value == value
+    assert document.text[document.place(node, value.index("two")) :] == there

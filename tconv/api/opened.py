@@ -8,16 +8,21 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+import numpy as np
+
 from tconv import selection
 from tconv.api.ahead import arrays
 from tconv.api.options import refuse_other_than_reading, request
 from tconv.api.passing import passed
 from tconv.api.pipelines import steps_of
-from tconv.arguments import WrongType, shown
+from tconv.api.words import in_python
+from tconv.arguments import count, shown
 from tconv.arrays.audit import log_all
+from tconv.arrays.device import device_named
+from tconv.arrays.dtype import native
 from tconv.arrays.library import library
 from tconv.beside import record_name, with_tensors_beside
-from tconv.errors import TconvError, UsageError, raise_all
+from tconv.errors import TconvError, raise_all
 from tconv.fold import prepare
 from tconv.inputs import find
 from tconv.intake import read_all
@@ -62,12 +67,13 @@ def open(src: Source, **options: Unpack[ReadingOptions]) -> Tensors:  # noqa: A0
     """
     refuse_other_than_reading(options)
     asked = request(src, None, None, options)
-    found = find(asked.inputs, wanted=asked.wanted)
-    streams, failures = read_all(found.inputs, asked, Silent())
-    raise_all([*found.failures, *failures])
-    chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
-    stream = prepare(asked, [one for one in found.inputs if one.path in chosen], chosen, ())
-    selection.refuse_doubles(stream)
+    with in_python():
+        found = find(asked.inputs, wanted=asked.wanted)
+        streams, failures = read_all(found.inputs, asked, Silent())
+        raise_all([*found.failures, *failures])
+        chosen = {path: _chosen(stream, asked, path) for path, stream in streams.items()}
+        stream = prepare(asked, [one for one in found.inputs if one.path in chosen], chosen, ())
+        selection.refuse_doubles(stream)
     log_all((*found.notes, *stream.notes))
     return Tensors(replace(stream, notes=()), asked)
 
@@ -135,7 +141,8 @@ class Tensors:
 
         Raises ``UsageError`` for a step that does not exist, ``TconvError`` for tensors that it does not fit.
         """
-        stream = passed(self._request, steps_of(steps), self._stream)
+        with in_python():
+            stream = passed(self._request, steps_of(steps), self._stream)
         log_all(stream.notes)
         return Tensors(replace(stream, notes=()), self._request)
 
@@ -178,13 +185,14 @@ class Tensors:
         ``framework``: ``"numpy"``, ``"torch"``, ``"tensorflow"`` or ``"jax"``; its tensors are in the memory that was
         written to, so that nothing is copied but for ``device`` (``"cuda"`` …).
 
-        Raises ``TconvError``, at once, for tensors of unequal shapes or dtypes, naming two of them, and for a framework
-        that is not installed.
+        Raises ``TconvError``, at once, for tensors of unequal shapes or dtypes, naming two of them, for a framework
+        that is not installed, and for a device that is not there.
         """
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise UsageError(f"a batch has 1 tensor or more, not {shown(size)}")
-        adapter = library(framework)
+        size = min(count(size, "a batch has 1 tensor or more"), len(self._stream.tensors) + 1)
+        adapter, device = library(framework), device_named(device)
         stacked = list(self._stacks(size, drop_last))
+        if device is not None and stacked:  # what cannot go there is told now
+            adapter.make(np.zeros(1, native(stacked[0][1][0].spec.dtype)), device, None)
         told = {record_name(t) for _, (_, *others) in stacked for t in others}
         if told and not beside:
             log_all([f"batches: left out: {', '.join(sorted(told))} of the pictures; beside=True gives that too"])
@@ -213,8 +221,10 @@ class Tensors:
             Stack("batch").apply(self._stream)
         except TconvError as problem:
             problem.step = "batches"
-            ways = 'pipe("resize(224x224)") or pipe("pad") makes sizes equal, pipe("scale") dtypes'
-            problem.remedy = f"{ways}; without batches each comes as it is"
+            pictures = all("H" in (tensor.spec.axes or "") for tensor in self._stream.tensors)
+            sizes = 'pipe("resize(224x224)") or pipe("pad") makes sizes equal; '
+            sizes *= pictures and len(self._stream.tensors) > 1
+            problem.remedy = f"{sizes}without batches each comes as it is"
             raise
 
     def _arrays(self, tensors: Sequence[Tensor]) -> Iterator[tuple[Tensor, Array]]:
@@ -225,12 +235,14 @@ class Tensors:
         return {tensor.spec.name: tensor for tensor in with_tensors_beside(self._stream).tensors}
 
     def _tensor(self, name: str) -> Tensor:
-        if isinstance(name, slice | list | tuple):
-            remedy = "names are a tuple: [tensors[name] for name in tensors.names[1:3]]"
-            raise WrongType(f"{shown(name)}: a tensor is asked for by its name", remedy=remedy)
-        if name not in self:
-            hint = did_you_mean(str(name), self.names, f"there are {selection.first_few(self.names)}")
-            raise NoSuchTensor(f"there is no tensor {shown(name)}", remedy=hint)
+        if not isinstance(name, str):
+            example = f"x[{self.names[0]!r}]" if self.names else "x[name]"
+            raise NoSuchTensor(
+                f"tensors have names, and {shown(name)} is none", remedy=f"{example}, or dict(x) for all"
+            )
+        if name not in self._by_name:
+            hint = did_you_mean(name, self.names, f"there are {selection.first_few(self.names)}")
+            raise NoSuchTensor(f"there is no tensor {name!r}", remedy=hint)
         return self._by_name[name]
 
     def __repr__(self) -> str:

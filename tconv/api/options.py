@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict
 
+from tconv import arguments
 from tconv.api.pipelines import settings_of, steps_of
-from tconv.arguments import check, path, shown, words
 from tconv.errors import UsageError
 from tconv.pipeline import Sugar
 from tconv.request import Request
 from tconv.settings import applied
-from tconv.suggest import did_you_mean, listed
+from tconv.suggest import did_you_mean
 from tconv.tensor import ReadOptions, WriteOptions
 
 if TYPE_CHECKING:
@@ -119,7 +118,6 @@ class Options(ReadingOptions, total=False):
     """Go on with the shards of an interrupted run."""
 
 
-_SEVERAL = ("only", "skip", "keep", "strip_prefix")  # that may be given as one text
 _AS_STEPS = {  # what the command line has as an option
     "resize": "resize(224x224) | scale",
     "pad": "pad",
@@ -132,51 +130,40 @@ _AS_STEPS = {  # what the command line has as an option
     "half": "cast(float16)",
     "bf16": "cast(bfloat16)",
 }
-BEST = 100  # of qualities
-_COUNTS = ("workers", "max_memory", "shard_size", "max_pixels", "batch_size", "device_batch", "quality")
+_MOST = {"quality": 100, "workers": 256}
 
 
 def request(src: Source, dst: str | os.PathLike[str] | None, steps: Steps, options: Mapping[str, Any]) -> Request:
     """All that was asked, checked as far as no file is needed for it. Raises ``UsageError``."""
-    said = dict(options)
-    hints = typing.get_type_hints(Options)
-    _refuse_unknown(said, hints)
+    types = typing.get_type_hints(Options)
+    _refuse_unknown(options, types)
+    said = arguments.options(options, types)
+    given = set(said)
+    for name, most in _MOST.items():
+        if said.get(name, 0) > most:
+            raise UsageError(f"{name} takes a whole number from 1 to {most}, not {said[name]}")
     reading = {f.name: said.pop(f.name) for f in dataclasses.fields(ReadOptions) if f.name in said}
     writing = {f.name: said.pop(f.name) for f in dataclasses.fields(WriteOptions) if f.name in said}
-    _refuse_other_words(reading, ReadOptions)
-    _refuse_other_words(said, Request)
-    for name in _COUNTS:
-        value = {**said, **reading, **writing}.get(name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise UsageError(f"{name} takes a whole number from 1 on, not {shown(value)}")
-    if (writing.get("quality") or 1) > BEST:
-        raise UsageError(f"quality takes 1 to {BEST}, not {writing['quality']}")
-    if said.get("range") is not None:
-        said["range"] = interval(said["range"])
-    check(options, hints)
-    for name in _SEVERAL:
-        if name in said:
-            said[name] = (said[name],) if isinstance(said[name], str) else tuple(said[name])
-    if said.get("input_layout") is not None:
-        said["input_layout"] = said["input_layout"].upper()
-    if said.get("report") is not None:
-        said["report"] = Path(path(said["report"], "report"))
+    if "input_layout" in said:
+        said["input_layout"] = arguments.axes(said["input_layout"], "input_layout")
+    if "report" in said:
+        said["report"] = Path(arguments.path(said["report"], "report"))
     if said.get("labels", "auto") not in ("auto", "folders", "paths", "none"):
-        said["labels"] = Path(path(said["labels"], "labels"))
+        said["labels"] = Path(arguments.path(said["labels"], "labels"))
     asked = Request(
-        inputs=words(src),
-        output=None if dst is None else path(dst, "dst"),
+        inputs=arguments.words(src),
+        output=None if dst is None else arguments.path(dst, "dst"),
         steps=steps_of(steps),
         sugar=Sugar(stack=said.pop("stack", False)),
         read=ReadOptions(**reading),
-        own_channels=not {"channels", "alpha"} & options.keys(),
+        own_channels=not {"channels", "alpha"} & given,
         write=WriteOptions(**writing),
         **said,
     )
     settings = settings_of(steps)
     if {"channels", "alpha"} & settings.keys():
         asked = dataclasses.replace(asked, own_channels=False)
-    return applied(asked, settings, options.keys())
+    return applied(asked, settings, given)
 
 
 def refuse_other_than_reading(options: Mapping[str, Any]) -> None:
@@ -192,25 +179,3 @@ def _refuse_unknown(said: Mapping[str, Any], known: Mapping[str, Any]) -> None:
             raise UsageError(
                 f"there is no option {name!r}", remedy=did_you_mean(name, known, f"there are {', '.join(known)}")
             )
-
-
-def _refuse_other_words(said: Mapping[str, Any], cls: type) -> None:
-    """Refuse words that an option does not take, where its type lists them."""
-    hints = typing.get_type_hints(cls)
-    for name, value in said.items():
-        if typing.get_origin(hints.get(name)) is Literal and value not in typing.get_args(hints[name]):
-            known = typing.get_args(hints[name])
-            raise UsageError(
-                f"{name} takes {listed(known)}, not {shown(value)}", remedy=did_you_mean(str(value), known)
-            )
-
-
-def interval(given: Any) -> tuple[float, float]:
-    """Two numbers as a range. Raises ``UsageError``."""
-    try:
-        low, high = given
-        if math.isfinite(low) and math.isfinite(high) and low < high:
-            return low, high
-    except (TypeError, ValueError):
-        pass
-    raise UsageError(f"range is {shown(given)}", remedy="give (low, high), both finite, low less than high")

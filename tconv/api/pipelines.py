@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from tconv.arguments import WrongType, check, shown
+from tconv.arguments import WrongType, shown
 from tconv.arguments import path as path_text
 from tconv.errors import TconvError, UsageError
 from tconv.pipeline import steps_from_text
@@ -35,7 +35,7 @@ class Pipeline:
     """
 
     steps: tuple[Step, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     def __init__(self, steps: Steps) -> None:
         """``steps``: text as ``--step`` takes it, several such texts or ``Step`` objects, a ``Path`` to a YAML file.
@@ -56,7 +56,7 @@ class Pipeline:
 
         if not isinstance(variables, Mapping | None):
             raise WrongType(f"variables are {shown(variables)}", remedy='give a dict: {"size": 224}')
-        given = {str(name): _value(str(name), value) for name, value in (variables or {}).items()}
+        given = {str(name): _value(name, value) for name, value in (variables or {}).items()}
         found = recipe(path_text(path, "a pipeline"), given)
         made = cls(found.steps)
         object.__setattr__(made, "settings", dict(found.settings))
@@ -68,6 +68,10 @@ class Pipeline:
     def __or__(self, more: Steps) -> Pipeline:
         """This pipeline, and then ``more``."""
         return Pipeline((*self.steps, *steps_of(more)))
+
+    def __ror__(self, earlier: Steps) -> Pipeline:
+        """``earlier``, and then this pipeline."""
+        return Pipeline((*steps_of(earlier), *self.steps))
 
     @overload
     def __call__(
@@ -119,13 +123,13 @@ class Pipeline:
         integer fields of a mapping that arithmetic may change, ``""`` for none. ``weights``: the mapping is of weights,
         so that integers and bools stay as they are.
 
-        Raises ``TconvError`` for what does not fit: shapes, ranges, values. What was lost is told to the log ``tconv``.
+        Raises ``UsageError`` for arguments that mean nothing, and ``TconvError`` for what does not fit: shapes, ranges,
+        values, rules of ``match`` for no name (an array that is alone is called "array"). What was lost is told to the
+        log ``tconv``.
         """
         from tconv.api import in_memory
-        from tconv.api.options import interval
 
-        check({"axes": axes, "fields": fields, "weights": weights}, _SAID)
-        said = in_memory.Said(axes, None if range is None else interval(range), fields, weights)
+        said = in_memory.said(axes, range, fields, weights)
         if isinstance(x, Mapping):
             return in_memory.through(self.steps, x, said)
         made = in_memory.through(self.steps, {ALONE: x}, said)

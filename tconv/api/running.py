@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tconv import job, planner
 from tconv.api.options import request
+from tconv.api.words import in_python
 from tconv.arguments import WrongType, shown
 from tconv.arrays.audit import log_all
+from tconv.errors import printable
+from tconv.plan_text import lines
 from tconv.request import Progress, Silent
 
 if TYPE_CHECKING:
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
     from tconv.api.options import Options, Source
     from tconv.api.pipelines import Steps
     from tconv.errors import TconvError
-    from tconv.planner import Plan
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ class Converted:
     def path(self) -> Path:
         """The first of ``paths``, of which there is often just one."""
         return self.paths[0]
+
+
+class Plan(planner.Plan):
+    """What a conversion will do; ``str`` is the text that ``tconv plan`` prints."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, lines(self)))
 
 
 def convert(
@@ -57,7 +66,7 @@ def convert(
     Notes are returned, and logged (logger ``tconv``), those that are alike in one line.
 
     Raises ``UsageError`` for what is wrong in itself, before a file is opened, and ``TconvError`` with file, tensor,
-    step and remedy for the rest; options in its text (``--on-overflow saturate``) are keyword arguments here
+    step and remedy for the rest. Options in notes (``--on-overflow saturate``) are keyword arguments here
     (``on_overflow="saturate"``).
 
     >>> convert("photos", "batch.npy", "resize(224x224) | scale | permute(CHW)", force=True).path
@@ -69,7 +78,8 @@ def convert(
     notes: list[str] = []
 
     try:
-        result = job.convert(asked, progress or Silent(), notes.append, lambda _plan: None)
+        with in_python():
+            result = job.convert(asked, progress or Silent(), notes.append, lambda _plan: None)
     finally:
         log_all(notes)
     return Converted(tuple(map(Path, result.shown)), tuple(notes), result.skipped)
@@ -80,8 +90,11 @@ def plan(
 ) -> Plan:
     """What ``convert`` would do with the same arguments, from headers alone: files, specs, sizes, memory.
 
-    Nothing is written and no value is read; what values decide is marked in ``spec.attrs["undecided"]``. What exists
-    already where outputs would go is told by ``plan.in_the_way``. Raises what ``convert`` raises, as far as headers
-    tell.
+    Its text is what ``tconv plan`` prints. Nothing is written and no value is read; what values decide is marked in
+    ``spec.attrs["undecided"]``. What exists already where outputs would go is told by ``plan.in_the_way``. Raises what
+    ``convert`` raises, as far as headers tell.
     """
-    return planner.plan(request(src, dst, steps, options), Silent(), {})
+    asked = request(src, dst, steps, options)
+    with in_python():
+        made = planner.plan(asked, Silent(), {})
+    return Plan(**{f.name: getattr(made, f.name) for f in fields(made)})

@@ -8,6 +8,7 @@ import numpy as np
 
 from tconv import casts
 from tconv.arrays.audit import rounded
+from tconv.arrays.device import device_named
 from tconv.arrays.dtype import dtype_named, holds
 from tconv.arrays.library import library, library_of
 from tconv.dtypes import dtype
@@ -93,7 +94,7 @@ def to_float32(x: Any, device: str | None = None, clip: tuple[float, float] | No
 
     Raises what ``cast`` raises, and ``TconvError`` for a device that is not there.
     """
-    bounds = None if clip is None else _checked(clip)
+    bounds, device = None if clip is None else _checked(clip), device_named(device)
     if is_plain(x):
         x = library("numpy").to_numpy(x)
     adapter = library(library_of(x))
@@ -126,7 +127,7 @@ def _single(values: Array, source: DType, bounds: tuple[float, float] | None) ->
 def _checked(clip: tuple[float, float]) -> tuple[float, float]:
     try:
         low, high = map(float, clip)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"clip is {clip!r}", remedy="give (low, high)") from None
     if not low <= high:
         raise UsageError(f"clip is {clip!r}: low is above high", remedy="give (low, high)")

@@ -30,6 +30,8 @@ def dtype_named(given: Any) -> DType:
     import numpy as np
 
     try:
+        if not isinstance(given, type | np.dtype):  # of None, {} and the like NumPy makes a dtype too
+            raise TypeError
         return dtype(np.dtype(given).name)
     except TypeError:
         raise UsageError(f"{given!r} is no dtype", remedy="write its name, as in 'float16'") from None

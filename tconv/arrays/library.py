@@ -99,7 +99,8 @@ _TESTS = {"torch": _is_torch, "tensorflow": _is_tensorflow, "jax": _is_jax}
 def library(name: str) -> Library:
     """The module for the library of that name, which is imported now. Raises ``UsageError`` if there is none."""
     if name not in LIBRARIES:
-        raise UsageError(f"there is no framework {shown(name)}", remedy=did_you_mean(str(name), LIBRARIES, _CHOOSE))
+        meant = {"tf": "tensorflow", "np": "numpy", "jnp": "jax"}.get(str(name), str(name))
+        raise UsageError(f"there is no framework {shown(name)}", remedy=did_you_mean(meant, LIBRARIES, _CHOOSE))
     try:
         return cast(Library, importlib.import_module(f"tconv.arrays.of_{name}"))
     except ModuleNotFoundError as problem:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tconv.arrays.casting import cast, is_plain
+from tconv.arrays.device import device_named
 from tconv.arrays.library import library, library_of
 from tconv.arrays.of_numpy import as_frameworks_do
 from tconv.errors import TconvError
@@ -57,7 +58,7 @@ def to_torch(x: Any, dtype: Any = None, device: str | None = None, *, copy: bool
     device that is not there.
     """
     x, copy = _cast(x, dtype, copy)
-    return _to("torch", x, device, copy)  # type: ignore[no-any-return]  # the library is chosen by its name
+    return _to("torch", x, device_named(device), copy)  # type: ignore[no-any-return]  # the library is chosen by its name
 
 
 def to_tensorflow(x: Any, dtype: Any = None, device: str | None = None, *, copy: bool | None = None) -> tf.Tensor:
@@ -77,7 +78,7 @@ def to_tensorflow(x: Any, dtype: Any = None, device: str | None = None, *, copy:
     made, copy = _cast(x, dtype, copy)
     if made is x and copy is None and isinstance(x, np.ndarray):
         copy = True
-    return _to("tensorflow", made, device, copy)
+    return _to("tensorflow", made, device_named(device), copy)
 
 
 def shares_memory(x: Any, y: Any) -> bool:
@@ -92,6 +93,9 @@ def shares_memory(x: Any, y: Any) -> bool:
 def _seen(x: Any) -> Array:
     """The memory of ``x`` as NumPy sees it."""
     adapter = library(library_of(x))
+    if is_plain(x):
+        return adapter.to_numpy(x)
+    adapter.dtype_of(x)
     if not adapter.on_cpu(x):
         raise TconvError(f"a tensor on {adapter.device_of(x)}", remedy="memory is compared on the CPU only")
     return adapter.to_numpy(x)
@@ -101,6 +105,7 @@ def _to(name: str, x: Any, device: str | None, copy: bool | None) -> Any:
     if is_plain(x):
         x = as_frameworks_do(x)
     source, target = library(library_of(x)), library(name)
+    source.dtype_of(x)  # refuses what has no values
     if source is target:
         made = target.make(source.to_numpy(x), target.device_of(x), True) if copy else x
         return made if device is None else target.move(made, device)

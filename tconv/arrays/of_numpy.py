@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,8 @@ def to_numpy(x: Any) -> Array:
     if not isinstance(x, np.ndarray):
         return from_python(x)
     dtype_of(x)
-    return x if x.dtype.isnative else x.astype(x.dtype.newbyteorder("="))
+    values = np.asarray(x) if isinstance(x, np.matrix) else x  # which has two axes, whatever is done to it
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
 def make(values: Array, device: str | None, copy: bool | None) -> Any:
@@ -82,7 +84,7 @@ def clip(x: Any, low: float, high: float) -> Any:
 
 
 def _on_cpu_only(device: str | None) -> None:
-    if device not in (None, "cpu"):
+    if device is not None and device.lower() not in ("cpu", "cpu:0"):
         raise TconvError(
             f"NumPy's arrays are on the CPU, and cannot go to {device}", remedy="to_torch(x, device=…) can"
         )
@@ -93,23 +95,53 @@ def from_python(x: Any) -> Array:
 
     Integers become int64 (uint64 where they need it), floats float64; NumPy's scalars keep their dtype.
     """
-    if isinstance(x, str | bytes):
-        raise TconvError("text is no tensor", remedy="tconv.open(path) reads files")
     leaf = _first(x)
-    try:
-        if leaf is not x and library_of(leaf) != "numpy":
-            return np.stack([_values(v) for v in x])
-        made = np.asarray(x)
-    except ValueError as problem:
-        raise TconvError(f"no array, as its rows are of unequal shapes ({problem})") from None
-    if made.dtype == object and type(leaf) is not int:
-        raise TconvError(f"{type(leaf).__name__} is no number", remedy="tensors are made of numbers and bools")
-    integers = type(leaf) is int and made.dtype in (object, np.float64)
-    if integers and not any(isinstance(v, float) for v in _leaves(x)):
-        numbers = [*_leaves(x)]
-        raise TconvError(f"no dtype holds integers from {min(numbers)} to {max(numbers)}")
+    if isinstance(leaf, str | os.PathLike):
+        raise TconvError("text is no tensor", remedy="tconv.open(path) reads files")
+    if isinstance(leaf, bytes):
+        raise TconvError("bytes are no tensor", remedy="np.frombuffer(x, dtype) says of which numbers")
+    if leaf is not x and library_of(leaf) != "numpy":
+        return _stacked([_values(v) for v in x])
+    made = _made(x)
+    if type(leaf) in (int, bool) and made.dtype in (object, np.float64):
+        made = _of_large_numbers(x, made)
+    if made.dtype == object and not isinstance(leaf, np.ndarray):
+        wrong = next((v for v in _leaves(x) if not isinstance(v, int | float | complex | np.generic)), leaf)
+        raise TconvError(f"{type(wrong).__name__} is no number", remedy="tensors are made of numbers and bools")
     dtype_of(made)
     return to_numpy(made)
+
+
+def _made(x: Any) -> Array:
+    """What NumPy makes of it."""
+    try:
+        if hasattr(x, "__dlpack__") and not hasattr(x, "__array__"):
+            return np.asarray(np.from_dlpack(x))
+        return np.asarray(x)
+    except Exception as problem:  # it may be code of any object
+        if isinstance(problem, ValueError) and isinstance(x, list | tuple):
+            raise TconvError(f"no array, as its rows are of unequal shapes ({problem})") from None
+        raise TconvError(f"NumPy makes no array of this {type(x).__name__}: {problem}") from problem
+
+
+def _stacked(rows: list[Array]) -> Array:
+    try:
+        return np.stack(rows)
+    except ValueError as problem:
+        raise TconvError(f"no array, as its rows are of unequal shapes ({problem})") from None
+
+
+def _of_large_numbers(x: Any, made: Array) -> Array:
+    """Python's numbers, of which NumPy makes objects, or floats though all are whole, where int64 is too small."""
+    numbers = [*_leaves(x)]
+    if any(type(v) not in (int, bool) for v in numbers):
+        mixed = made.dtype == object and all(type(v) in (int, bool, float) for v in numbers)
+        return np.asarray(x, np.float64) if mixed and max(map(abs, numbers)) < 1e308 else made
+    low, high = min(numbers), max(numbers)
+    if low >= 0 and high < 2**64:
+        return np.asarray(x, np.uint64)
+    span = f"integers from {low} to {high}" if low < high else f"the integer {low}"
+    raise TconvError(f"no dtype holds {span}")
 
 
 def as_frameworks_do(x: Any) -> Array:

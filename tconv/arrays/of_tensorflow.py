@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
 
+_DENSE = {"SparseTensor": "tf.sparse.to_dense(x)", "IndexedSlices": "tf.convert_to_tensor(x)"}
 ALIGNED = 64  # bytes: TensorFlow's kernels read memory that begins at a multiple of it
 
 
 def dtype_of(x: Any) -> DType:
     if not isinstance(x, tf.Tensor | tf.Variable):
-        raise TconvError(f"a {type(x).__name__}", remedy="take it to a dense tensor first (x.to_tensor(), for example)")
+        kind = type(x).__name__
+        dense = _DENSE.get(kind, "x.to_tensor(), for example")
+        raise TconvError(f"{kind} is no dense tensor", remedy=f"take it to one first ({dense})")
     if not isinstance(x, tf.Variable) and not hasattr(x, "numpy"):
         raise TconvError("a symbolic tensor has no values", remedy="inside of tf.function use tf.cast")
     if x.dtype.name not in DTYPES:
@@ -112,7 +115,7 @@ def _place(device: str) -> str:
 
     Raises ``TconvError`` for a device that is not there, for which TensorFlow would take the CPU.
     """
-    place = device.upper().rpartition("DEVICE:")[2].replace("CUDA", "GPU")
+    place = device.upper().rpartition("DEVICE:")[2].strip("/").replace("CUDA", "GPU")
     place = place if ":" in place else f"{place}:0"
     there = [found.name.rpartition("device:")[2] for found in tf.config.list_logical_devices()]
     if place not in there:

@@ -109,8 +109,12 @@ def adopt(x: Any, copy: bool | None) -> torch.Tensor | None:
 
 
 def move(x: Any, device: str) -> Any:
+    if device.lower() == "cpu:0" and on_cpu(x):  # of which PyTorch makes a copy
+        return x
+    if device.lower().partition(":")[0] == "meta":
+        raise TconvError("the device meta holds no values")
     try:
-        return x.to(device)
+        return x.to(device.lower())
     except (RuntimeError, AssertionError) as problem:  # no such device, or none that this build knows
         first = str(problem).partition("\n")[0]
         raise TconvError(f"cannot go to {device}: {first}", remedy="torch.cuda.is_available() tells") from None

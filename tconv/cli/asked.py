@@ -36,6 +36,7 @@ _OPTIONS = {  # for each step that an option stands for, the option and how it i
     "pad": ("--pad", "--pad for black, --pad 114 for grey"),
     "normalize": ("--stats", "--stats imagenet, --stats 0.5/0.5 (MEAN/STD), --stats 0.4,0.5,0.6/0.2,0.2,0.2"),
     "denormalize": ("--denormalize", "--denormalize imagenet, --denormalize 0.5/0.5 (MEAN/STD), --denormalize none"),
+    "quantize": ("--quantize", "--quantize int8, --quantize 'int4, group=128'"),
     "permute": ("--layout", "--layout CHW, --layout NCHW; by numbers it is --step 'permute(2, 0, 1)'"),
 }
 
@@ -61,6 +62,7 @@ def check_sugar(sugar: Sugar, input_layout: str) -> None:
         "pad": sugar.pad,
         "normalize": sugar.stats,
         "denormalize": sugar.denormalize,
+        "quantize": sugar.quantize,
         "permute": sugar.layout,
     }
     for text in sugar.chain():

@@ -155,7 +155,7 @@ def _shape(text: str) -> Shape:
 
 def _line(finding: Finding) -> str:
     """``ckpt.pt: fc.weight: float32 10x128: 3 of 1280 values …``"""
-    from tconv.cli.plan import shape
+    from tconv.plan_text import shape
 
     spec = finding.tensor.spec
     reason = finding.reason if finding.seen is None else f"{spec.dtype} {shape(spec.shape)}: {finding.reason}"

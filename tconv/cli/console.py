@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tconv.errors import printable
 from tconv.notes import folded, kind
+from tconv.sizes import human
 
 if TYPE_CHECKING:
     from tconv.request import Progress
@@ -205,12 +206,3 @@ class _Live(_Counting):
 
 def _amount(number: float, unit: str) -> str:
     return human(number) if unit == "bytes" else f"{number:.0f} files"
-
-
-def human(count: float) -> str:
-    """Bytes for people: ``1.5 GB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"

@@ -192,6 +192,7 @@ def _run(request: Request, terminal: Console) -> int:
 def _tell(planned: Plan, terminal: Console) -> None:
     """What of the options has no effect, and the plan for who wants to know what is being done."""
     from tconv.cli.dry_run import idle_options
+    from tconv.plan_text import lines
 
     for text in idle_options(planned):
         terminal.later(text)

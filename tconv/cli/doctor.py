@@ -109,7 +109,7 @@ def _lines(found: Diagnosis, verbose: bool) -> Iterator[str]:
 
 
 def _summary(found: Diagnosis) -> Iterator[str]:
-    from tconv.cli.console import human
+    from tconv.sizes import human
 
     formats = ", ".join(f"{count:,} {name}" for name, count in found.formats.items())
     yield f"{reading.counted(found.images, 'image')}, {human(found.bytes)}{f': {formats}' if formats else ''}"
@@ -123,7 +123,7 @@ def _summary(found: Diagnosis) -> Iterator[str]:
 
 
 def _table(found: Diagnosis) -> Iterator[str]:
-    from tconv.cli.table import table
+    from tconv.table import table
 
     rows = [[f.title, f"{len(f.files):,}", f.does, f.option, _example(f)] for f in found.findings]
     return table(["finding", "files", "by default", "otherwise", "for example"], rows, right=[1])

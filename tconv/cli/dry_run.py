@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -67,7 +67,7 @@ def show(request: Request, terminal: Console, form: str) -> int:
 
 def _in_form(planned: Plan, form: str) -> Iterator[str]:
     if form == "plan":
-        from tconv.cli.plan import lines
+        from tconv.plan_text import lines
 
         yield from map(one_line, lines(planned))
     elif form == "steps":
@@ -79,7 +79,10 @@ def _in_form(planned: Plan, form: str) -> Iterator[str]:
     else:
         from tconv.spelling import pipeline_file
 
-        yield from pipeline_file(planned.steps, planned.request).splitlines()
+        request = planned.request
+        if request.sugar.denormalize is not None and request.format is None:  # whose steps do not say what holds them
+            request = replace(request, format=planned.files[0].target.format.name)
+        yield from pipeline_file(planned.steps, request).splitlines()
 
 
 def idle_options(planned: Plan) -> list[str]:

@@ -10,8 +10,8 @@ import typer
 def formats() -> None:
     """List the formats to read and write, those of installed plugins too."""
     from tconv.cli import console
-    from tconv.cli.table import table
     from tconv.registry import FORMATS, foreign
+    from tconv.table import table
 
     others, problems = foreign()
     rows = [

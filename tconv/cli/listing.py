@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tconv.cli.console import human
-from tconv.cli.plan import shape
 from tconv.cli.reading import Opened, counted, number, short
-from tconv.cli.table import table
 from tconv.formats import order
 from tconv.formats.raw import c_strides
 from tconv.formats.torch.sharing import View, share
 from tconv.inputs import natural
+from tconv.plan_text import shape
 from tconv.selection import first_few
+from tconv.sizes import human
+from tconv.table import table
 
 if TYPE_CHECKING:
     from tconv.measure.statistics import Summary

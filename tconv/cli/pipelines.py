@@ -31,7 +31,7 @@ def pipelines(name: Name = None) -> None:
     if name is not None:
         sys.stdout.write(read_small(find(name), "pipeline").decode(errors="replace"))
         return
-    from tconv.cli.table import table
+    from tconv.table import table
 
     found = [recipe(str(path)) for path in recipe_files()]
     rows = list(table(["", ""], [[one.name, one.description] for one in found]))[1:]

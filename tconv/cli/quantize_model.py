@@ -213,7 +213,7 @@ def quantize_model(
 
 def _lines(found: Result) -> Iterator[str]:
     """A row for each output, and what it is of."""
-    from tconv.cli.table import table
+    from tconv.table import table
 
     rows = []
     for name, output in found.comparison.outputs.items():

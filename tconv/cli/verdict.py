@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from tconv.cli.plan import shape
 from tconv.cli.reading import counted, number, short
-from tconv.cli.table import table
 from tconv.errors import one_line
 from tconv.lost import decibels
 from tconv.measure.elements import index
+from tconv.plan_text import shape
 from tconv.selection import first_few
+from tconv.table import table
 
 if TYPE_CHECKING:
     from tconv.measure.compare import Difference, Tolerance

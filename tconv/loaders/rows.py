@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tconv import registry
-from tconv.arguments import check, position, words
+from tconv.arguments import WrongType, position, shown, words
 from tconv.arrays.audit import rounded
 from tconv.arrays.dtype import dtype_named, native
 from tconv.beside import recognized
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
+LABELS = "labels"  # the array that is looked for; one of another name has to be there
 FORMATS = ("npy", "npz", "safetensors")
 FLOAT32, INT64 = dtype("float32"), dtype("int64")
-LABELS = "labels"  # what tconv calls them; a file may have none
 ALIGNED = 64  # bytes, at which batches begin: TensorFlow shares such memory
 _REWRITE = "write it with tconv, as .npy, .npz or .safetensors"
 
@@ -116,7 +116,13 @@ class Rows:
         place = self._place(index)
         out = np.empty(place.shape, native(place.dtype))
         self._read(place, out)
-        return self._cast(out)
+        try:
+            return self._cast(out)
+        except TconvError as problem:
+            block, row = self._find(index)
+            name = f"{block.names[0]}[{row}]" if block.stacked else block.names[row]
+            remedy = f"convert them once, cast({self.dtype}, on_overflow=saturate) say, or take them with dtype=None"
+            raise TconvError(problem.reason, remedy=remedy, file=place.path, tensor=name, step=problem.step) from None
 
     def label(self, index: int) -> Array | None:
         """Of one sample, a view; None if there are no labels."""
@@ -141,7 +147,12 @@ class Rows:
         out = _aligned((len(places), *places[0].shape), native(places[0].dtype))
         for n, place in enumerate(places):
             self._read(place, out[n, ...])
-        return self._cast(out)
+        try:
+            return self._cast(out)
+        except TconvError:
+            for index in indices:
+                self.image(index)  # of which one says which it is
+            raise
 
     def labels(self, indices: Sequence[int]) -> Array:
         """Those of several samples, stacked."""
@@ -182,7 +193,9 @@ def _aligned(shape: tuple[int, ...], of: np.dtype[Any]) -> Array:
 
 def open_rows(src: Source, images: str | None, labels: str | None, dtype: Any) -> Rows:
     """The samples in files; see ``loaders.torch.Dataset`` for what the parameters mean and what is refused."""
-    check({"images": images, "labels": labels}, dict.fromkeys(("images", "labels"), str | None))
+    for called, name in (("images", images), ("labels", labels)):
+        if not isinstance(name, str | None):
+            raise WrongType(f"{called} is {shown(name)}", remedy="give the name of an array in the files")
     found = find(words(src), every=True)
     raise_all(found.failures)
     blocks = [_block(one, images, labels) for one in found.inputs]
@@ -227,9 +240,9 @@ def _block(one: Input, images: str | None, labels: str | None) -> Block:
         if stream.extra.kind != "data":
             raise TconvError("it holds weights, or tensors of unknown meaning", remedy=_REWRITE)
         named = {tensor.spec.name: tensor for tensor in stream.tensors}
-        if labels not in (None, LABELS) and labels not in named:
-            remedy = did_you_mean(labels, named, f"there are {first_few(named)}")
-            raise TconvError(f"there are no labels {labels!r}", remedy=remedy)
+        if labels is not None and labels not in (LABELS, *named):
+            hint = did_you_mean(labels, named, f"there are {first_few(named)}; labels=None takes none")
+            raise TconvError(f"there is no {labels!r}", remedy=hint)
         label = named.pop(labels, None) if labels is not None else None
         chosen = _images(named, images, None if label is None else label.spec.shape)
         stacked = len(chosen) == 1 and _is_stack(chosen[0], label)

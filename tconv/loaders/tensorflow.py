@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
-from tconv.arguments import check
-from tconv.errors import TconvError, UsageError
+from tconv.arguments import count
+from tconv.errors import TconvError
 from tconv.loaders.rows import open_rows
 
 if TYPE_CHECKING:
@@ -43,9 +43,8 @@ def dataset(
     Raises what ``loaders.torch.Dataset`` raises; and ``TconvError`` for batches of unequal shapes.
     """
     rows = open_rows(src, images, labels, dtype)
-    check({"batch_size": batch_size, "seed": seed}, dict.fromkeys(("batch_size", "seed"), int | None))
-    if batch_size is not None and batch_size < 1:
-        raise UsageError(f"a batch has 1 sample or more, not {batch_size!r}")
+    if batch_size is not None:
+        batch_size = count(batch_size, "a batch has 1 sample or more")
     if batch_size is not None and rows.shape is None:
         raise _unequal(rows)
     order = tf.data.Dataset.range(len(rows))
@@ -80,10 +79,18 @@ def _reading(rows: Rows, batched: bool) -> Any:
     def read(which: Any) -> Any:
         tensors = tf.numpy_function(values, [which], kinds)
         first = which.shape if batched else tf.TensorShape([])
-        tensors[0].set_shape(first.concatenate(rows.shape) if rows.shape is not None else None)
+        tensors[0].set_shape(first.concatenate(_shape(rows)))
         if example is None:
             return tensors[0]
         tensors[1].set_shape(first.concatenate(example.shape[1:]))
         return tuple(tensors)
 
     return read
+
+
+def _shape(rows: Rows) -> tf.TensorShape:
+    """Of every sample, as far as it is the same."""
+    shapes = sorted({shape for block in rows.blocks for shape in block.shapes})
+    if len({len(shape) for shape in shapes}) != 1:
+        return tf.TensorShape(None)
+    return tf.TensorShape([sizes[0] if len(set(sizes)) == 1 else None for sizes in zip(*shapes, strict=True)])

@@ -32,7 +32,8 @@ class Dataset(data.Dataset[Sample]):
     Of a file, the images are the rows of ``images``, or of its only array besides the labels, or each of its arrays if
     it holds one an image (as a folder of images becomes, ragged sizes included); ``labels`` has one for each.
 
-    ``images``, ``labels``: their names in the files; ``labels=None`` leaves labels alone. ``dtype``: of images; floats
+    ``images``, ``labels``: their names in the files; ``labels=None`` leaves labels alone, and another name than
+    ``"labels"`` has to be there. ``dtype``: of images; floats
     are cast to it as they are read, None gives what is stored, uint8 for example. Integer images are refused
     otherwise, as nobody has said their range.
 
@@ -139,17 +140,22 @@ class Batch(Sequence[Sample]):
 def collate(samples: Sequence[Sample]) -> Sample:
     """A batch of samples: (images, labels), or images, stacked along a new axis in front; for ``collate_fn``.
 
-    Samples of a ``Dataset`` are read straight into the batch. Raises ``TconvError`` for images of unequal shapes,
-    naming two of them.
+    Samples of a ``Dataset`` are read straight into the batch; labels of others may be numbers. Raises ``TconvError``
+    for images of unequal shapes, naming two of them, and for what are no samples.
     """
-    if isinstance(samples, Batch):
+    if isinstance(samples, Batch) and len(samples):
         return samples.together()
     if not isinstance(samples, Sequence) or not samples:
         raise WrongType(f"{shown(samples)} are no samples", remedy="give a list of what a data set gives, one at least")
-    if isinstance(samples[0], tuple):
-        images, labels = zip(*samples, strict=True)
-        return _stacked(images), torch.stack(labels)
-    return _stacked(samples)
+    pairs = [sample if isinstance(sample, tuple | list) else (sample,) for sample in samples]
+    count = len(pairs[0])
+    if any(len(pair) != count or not isinstance(pair[0], torch.Tensor) for pair in pairs) or count not in (1, 2):
+        raise TconvError(
+            "a sample is an image, or (image, label), of which the image is a tensor, and all of a batch are alike",
+            remedy="torch.utils.data.default_collate takes others",
+        )
+    images = _stacked([pair[0] for pair in pairs])
+    return images if count == 1 else (images, torch.stack([torch.as_tensor(pair[1]) for pair in pairs]))
 
 
 def _stacked(images: Sequence[Any]) -> torch.Tensor:

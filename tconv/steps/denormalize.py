@@ -42,6 +42,8 @@ class Denormalize(Normalize):
         except UsageError as problem:
             problem.step = self.name
             problem.remedy = problem.remedy.replace("normalize(", "denormalize(")
+            if self.stats is None and self.mean is None and self.std is None:
+                problem.remedy += f"; denormalize('{NONE}') is for values in 0…1 that were not normalized"
             raise
 
     @property

@@ -190,16 +190,13 @@ def _read(stats: str) -> tuple[Any, Any, Range | None]:
             return [float(m) for m in mean.split(",")], [float(s) for s in std.split(",")], None
     except ValueError:
         pass  # a path has slashes too
+    if not os.path.exists(stats):  # noqa: PTH110  # Path.exists raises for a name that is too long
+        reason = f"{stats!r} is neither {' nor '.join(NAMED)} nor MEAN/STD nor a file"
+        raise UsageError(reason, remedy=_HOW, step="normalize")
     try:
-        return _from_json(_contents(Path(stats)))
+        return _from_json(read_small(Path(stats), "stats file"))
     except TconvError as problem:
         raise problem.at(file=stats, step="normalize") from None
-
-
-def _contents(path: Path) -> bytes:
-    if not os.path.exists(path):  # noqa: PTH110  # Path.exists raises for a name that is too long
-        raise UsageError(f"is neither {' nor '.join(NAMED)} nor MEAN/STD nor a file", remedy=_HOW)
-    return read_small(path, "stats file")
 
 
 def _from_json(raw: bytes) -> tuple[Any, Any, Range | None]:

@@ -67,6 +67,8 @@ class Quant(Step):
             raise UsageError(f"there is no calibration {self.calibrate!r}", remedy=f"choose {', '.join(METHODS)}")
         if not 0 < self.percentile <= 100:
             raise UsageError(f"percentile is {number(self.percentile)}; it must be above 0 and at most 100")
+        if isinstance(self.axis, str) and self.axis.lower() == "none":  # YAML's word is null
+            object.__setattr__(self, "axis", None)
         if self.percentile != _USUAL["percentile"] and self.calibrate != "percentile":
             raise UsageError(f"percentile is for calibrate=percentile, not {self.calibrate}", remedy="say which")
         if self.otherwise is not None:

@@ -281,3 +281,68 @@ def test_a_stack_and_a_large_tensor_are_made_in_pieces(tmp_path: Path, monkeypat
     stacked = tconv.open(PHOTOS).pipe(f"{CHAIN} | stack(into=all)")
     assert stacked.names == ("all",)
     np.testing.assert_array_equal(stacked["all"][3], tconv.open(PHOTOS).pipe(CHAIN)["dunes.jpg"])
+
+
+@pytest.mark.parametrize("name", [0, -1, None, slice(1, 2), b"moon.jpg", ["moon.jpg"], ("moon.jpg",)])
+def test_what_is_no_name_is_told_what_is(photos: Tensors, name: Any) -> None:
+    with pytest.raises(tconv.NoSuchTensor, match=r"tensors have names, and .* is none; x\['aurora\.webp'\]"):
+        photos[name]
+    assert name not in photos
+    assert photos.get(name, 7) == 7
+
+
+@pytest.mark.parametrize("size", [0, -1, 2.0, "4", True, None])
+def test_what_is_no_size_of_a_batch(photos: Tensors, size: Any) -> None:
+    with pytest.raises(tconv.UsageError, match="a batch has 1 tensor or more, not"):
+        photos.batches(size)
+
+
+def test_sizes_may_be_numpys_and_larger_than_anything(photos: Tensors) -> None:
+    small = photos.pipe(CHAIN)
+    assert [batch.shape[0] for _, batch in small.batches(np.int64(5))] == [5, 5, 2]
+    assert [batch.shape[0] for _, batch in small.batches(10**30)] == [12]
+    assert [batch.shape[0] for _, batch in small.batches(5, drop_last=True)] == [5, 5]
+    assert not list(small.batches(13, drop_last=True))
+
+
+@pytest.mark.parametrize(
+    ("framework", "says"),
+    [
+        ("tf", "did you mean tensorflow"),
+        ("np", "did you mean numpy"),
+        ("Torch", "did you mean torch"),
+        (None, "choose"),
+    ],
+)
+def test_a_framework_that_is_none(photos: Tensors, framework: Any, says: str) -> None:
+    with pytest.raises(tconv.UsageError, match=says):
+        photos.pipe(CHAIN).batches(2, framework)
+
+
+@pytest.mark.parametrize(
+    ("framework", "device", "says"),
+    [
+        ("numpy", "cuda", "cannot go to cuda"),
+        ("torch", "cuda:99", "cannot go to cuda:99"),
+        ("torch", 0, "device is 0; name it"),
+        ("torch", "meta", "the device meta holds no values"),
+        ("tensorflow", "gpu:99", "cannot go to GPU:99"),
+        ("jax", "cuda", "cannot go to cuda"),
+    ],
+)
+def test_a_device_that_is_not_there_is_told_at_once(photos: Tensors, framework: str, device: Any, says: str) -> None:
+    pytest.importorskip(framework, reason="the device is its own")
+    with pytest.raises(tconv.TconvError, match=says):
+        photos.pipe(CHAIN).batches(2, framework, device)
+
+
+def test_the_way_out_fits_what_there_is(photos: Tensors, tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", a=np.ones(2), b=np.ones(3))
+    with pytest.raises(tconv.TconvError) as weights:
+        tconv.open(tmp_path / "w.npz").batches(2)
+    assert weights.value.remedy == "without batches each comes as it is"
+    with pytest.raises(tconv.TconvError) as stack:
+        photos.pipe(CHAIN).pipe("stack").batches(2)
+    assert stack.value.remedy == "without batches each comes as it is"
+    with pytest.raises(tconv.TconvError, match=r'pipe\("resize\(224x224\)"\) or pipe\("pad"\) makes sizes equal'):
+        photos.batches(2)

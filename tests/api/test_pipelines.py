@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -161,3 +162,73 @@ def test_axes_are_asked_for_as_the_argument_is_called() -> None:
     with pytest.raises(tconv.TconvError, match='axes="HWC"') as refused:
         tconv.Pipeline("resize(2x2)")(PIXELS)
     assert "--input-layout" not in str(refused.value)
+
+
+def test_pipelines_are_values() -> None:
+    made = tconv.Pipeline.from_yaml("mnist")
+    assert hash(made) == hash(tconv.Pipeline.from_yaml("mnist"))
+    assert {made: 1}[pickle.loads(pickle.dumps(made))] == 1
+    assert str("scale" | tconv.Pipeline("cast(half)")) == "scale | cast(float16)"
+
+
+@pytest.mark.parametrize("path", [None, 3, b"imagenet"])
+def test_what_names_no_pipeline(path: Any) -> None:
+    with pytest.raises(tconv.UsageError, match=r"a pipeline is .*; give a path as text"):
+        tconv.Pipeline.from_yaml(path)
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({3: 1}, "it has no variable '3'"),
+        (["size"], r"variables are \['size'\]; give a dict"),
+        ("size=3", "variables are 'size=3'"),
+        ({"size": None}, "the variable 'size' is None"),
+    ],
+)
+def test_what_are_no_variables(variables: Any, says: str) -> None:
+    with pytest.raises(tconv.UsageError, match=says):
+        tconv.Pipeline.from_yaml("imagenet", variables)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"axes": 3}, "axes is 3; for example"),
+        ({"axes": "HH"}, "axes 'HH' is no list of axes"),
+        ({"range": "0,1"}, "range is '0,1'; give"),
+        ({"range": (1, 0)}, r"range is \(1, 0\); give"),
+        ({"fields": 3}, "fields is 3; give a glob"),
+    ],
+)
+def test_arguments_that_mean_nothing(arguments: dict[str, Any], says: str) -> None:
+    with pytest.raises(tconv.UsageError, match=says):
+        tconv.Pipeline("cast(half)")(np.ones((2, 2)), **arguments)
+
+
+def test_bytes_are_no_steps() -> None:
+    with pytest.raises(tconv.UsageError, match="b'scale' are no steps"):
+        tconv.Pipeline(b"scale")  # type: ignore[arg-type]  # the wrong type is the point
+
+
+def test_names_need_not_be_texts() -> None:
+    x = np.ones(2)
+    made = tconv.Pipeline('match("1": cast(half), "*": [])')({1: x, "b": x})
+    assert list(made) == [1, "b"]
+    assert made[1].dtype == np.float16
+    assert made["b"] is x
+    with pytest.raises(tconv.TconvError, match="memory: 1: scale: nobody knows the range"):
+        tconv.Pipeline("scale")({1: x})
+    with pytest.raises(tconv.TconvError, match="two of the keys are the same text"):
+        tconv.Pipeline("scale")({1: x, "1": x})
+
+
+def test_a_rule_for_nothing_is_refused() -> None:
+    with pytest.raises(tconv.TconvError, match=r"match 'c\*' matches no name; names here are a, b"):
+        tconv.Pipeline('match("c*": cast(half))')({"a": np.ones(1), "b": np.ones(1)})
+
+
+def test_a_scalar_stays_one() -> None:
+    made = tconv.Pipeline("cast(half)")(np.float32(0.1))
+    assert type(made) is np.float16
+    assert made == np.float16(0.1)

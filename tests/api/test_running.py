@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tconv
+from tconv.cli.app import run
 
 
 @pytest.fixture
@@ -100,7 +101,7 @@ def test_a_plan_writes_nothing_and_tells_what_is_in_the_way(array: Path) -> None
         ({"steps": 5}, "5 are no steps"),
         ({"src": []}, "there is no input"),
         ({"format": "np"}, "there is no output format 'np'"),
-        ({"policy": "amb", "steps": "cast(half)"}, "there is no policy 'amb'"),
+        ({"policy": "amb", "steps": "cast(half)"}, "policy takes amp, not 'amb'; did you mean amp"),
     ],
 )
 def test_what_is_wrong_in_itself_is_told_before_a_file_is_opened(options: dict[str, Any], says: str) -> None:
@@ -143,11 +144,11 @@ def test_progress_hears_of_it(array: Path) -> None:
     assert heard.done > 0
 
 
-def test_a_plan_prints_what_will_be_there(tmp_path: Path) -> None:
-    np.save(tmp_path / "x.npy", np.zeros((2, 3), np.float32))
-    made = tconv.plan(tmp_path / "x.npy", tmp_path / "y.safetensors", "cast(float16)", input_layout="HW")
-    first, *middle, last = str(made).splitlines()
-    assert first == "steps: cast(float16)"
-    assert middle == [f"{tmp_path / 'y.safetensors'}: {made.size:,} bytes", "  x: float16 (2, 3) HW"]
-    assert last == f"total: {made.size:,} bytes"
-    assert repr(made) == f"<Plan: {tmp_path / 'y.safetensors'}; {made.size:,} bytes>"
+def test_a_plan_prints_what_the_command_line_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez(tmp_path / "x\n.npz", a=np.zeros((2, 3), np.float32), b=np.zeros((0, 3)))
+    source, target = str(tmp_path / "x\n.npz"), str(tmp_path / "y.safetensors")
+    made = tconv.plan(source, target, "clamp(0, 1) | cast(float16)")
+    assert run(["plan", source, "--step", "clamp(0, 1) | cast(float16)", "-o", target]) == 0
+    assert f"{made}\n" == capsys.readouterr().out
+    assert "passes: [clamp(0, 1) + cast(float16): one pass]" in str(made)
+    assert repr(made) == f"<Plan: {target}; {made.size:,} bytes>"

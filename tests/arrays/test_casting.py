@@ -163,9 +163,9 @@ REFUSED: dict[str, tuple[Any, str]] = {  # made when they are needed: torch warn
     "quantized": (lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint8), r"quantized.*x\.dequantize"),
     "nested": (lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]), "a nested tensor"),
     "complex32": (lambda: torch.ones(2, dtype=torch.complex32), r"dtype torch\.complex32"),
-    "ragged": (lambda: tf.ragged.constant([[1], [2, 3]]), "a RaggedTensor"),
+    "ragged": (lambda: tf.ragged.constant([[1], [2, 3]]), "RaggedTensor is no dense tensor"),
     "strings": (lambda: tf.constant(["a"]), "dtype string"),
-    "tf sparse": (lambda: tf.sparse.from_dense([1]), "a SparseTensor"),
+    "tf sparse": (lambda: tf.sparse.from_dense([1]), r"SparseTensor is no .*tf\.sparse\.to_dense"),
     "text": (lambda: np.array(["a"]), "dtype <U1 is no tensor"),
     "objects": (lambda: np.array([object()]), "dtype object is no tensor"),
     "masked": (lambda: np.ma.masked_array([1.0], [True]), "a masked array"),
@@ -336,3 +336,15 @@ def test_on_another_device_what_loses_nothing_stays_there_and_the_rest_comes_bac
     shared = tconv.to_tensorflow(torch.ones(4))
     assert shared.numpy().tolist() == [1, 1, 1, 1]
     assert len(fetched) == 2
+
+
+@pytest.mark.parametrize("dtype", [None, {}, [1], 3, (), np.floating, b"half"])
+def test_what_is_no_dtype(dtype: Any) -> None:
+    with pytest.raises(tconv.UsageError, match="is no dtype; write its name"):
+        tconv.cast(np.ones(1), dtype)
+
+
+@pytest.mark.parametrize("clip", [(0, 10**400), (None, 1), "ab", 5])
+def test_bounds_that_are_none(clip: Any) -> None:
+    with pytest.raises(tconv.UsageError, match=r"clip is .*; give \(low, high\)"):
+        tconv.to_float32(np.ones(1), clip=clip)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +12,7 @@ import pytest
 
 import tconv
 from tconv.dtypes import DTYPES
+from tests.arrays.test_casting import REFUSED
 
 torch = pytest.importorskip("torch", reason="it converts PyTorch's tensors")
 tf = pytest.importorskip("tensorflow", reason="it converts TensorFlow's tensors")
@@ -91,7 +94,7 @@ def test_an_explicit_dtype_is_reached_from_the_numbers_themselves() -> None:
     ("x", "says"),
     [
         ([2**63, -1], "no dtype holds integers from -1 to 9223372036854775808"),
-        ([2**70], "no dtype holds integers"),
+        ([2**70], "no dtype holds the integer 1180591620717411303424"),
         ([[1], [1, 2]], "its rows are of unequal shapes"),
         ([torch.ones(1), torch.ones(2)], "its rows are of unequal shapes"),
         ([1e300], "a number too large for float32; say dtype='float64'"),
@@ -235,3 +238,119 @@ def test_a_framework_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "tconv.arrays.of_jax")
     with pytest.raises(tconv.TconvError, match="jax is not installed; pip install jax"):
         library("jax")
+
+
+@pytest.mark.parametrize(
+    ("x", "dtype", "values"),
+    [
+        ([1, 2**63], "uint64", [1, 2**63]),
+        ([[0, 2**64 - 1]], "uint64", [[0, 2**64 - 1]]),
+        ([True, 2**63], "uint64", [1, 2**63]),
+        (2**63, "uint64", 2**63),
+        ([2**64, 0.5], "float64", [2.0**64, 0.5]),
+        ([1, 2.5], "float64", [1.0, 2.5]),
+    ],
+)
+def test_large_integers_keep_their_value(x: Any, dtype: str, values: Any) -> None:
+    made = tconv.to_numpy(x)
+    assert made.dtype == dtype
+    assert made.tolist() == values
+
+
+@pytest.mark.parametrize("x", [Path("a.npy"), ["a"], "a"])
+def test_a_path_is_to_be_opened(x: Any) -> None:
+    with pytest.raises(tconv.TconvError, match=r"text is no tensor; tconv\.open\(path\) reads files"):
+        tconv.to_numpy(x)
+
+
+def test_bytes_are_to_be_told_their_dtype() -> None:
+    with pytest.raises(tconv.TconvError, match=r"bytes are no tensor; np\.frombuffer"):
+        tconv.to_torch(b"abc")
+
+
+def test_the_first_that_is_no_number_is_named() -> None:
+    with pytest.raises(tconv.TconvError, match="NoneType is no number"):
+        tconv.to_numpy([1, 2, None])
+
+
+def test_what_fails_as_it_becomes_an_array() -> None:
+    class Broken:
+        def __array__(self, *_: object, **__: object) -> None:
+            raise RuntimeError("gone")
+
+    with pytest.raises(tconv.TconvError, match="NumPy makes no array of this Broken: gone"):
+        tconv.to_numpy(Broken())
+
+
+def test_who_speaks_dlpack_only_is_an_array_too() -> None:
+    class Foreign:
+        def __init__(self, tensor: Any) -> None:
+            self._tensor = tensor
+
+        def __dlpack__(self, **options: Any) -> Any:
+            return self._tensor.__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return self._tensor.__dlpack_device__()
+
+    tensor = torch.arange(3.0)
+    made = tconv.to_numpy(Foreign(tensor))
+    assert made.tolist() == [0.0, 1.0, 2.0]
+    assert tconv.shares_memory(made, tensor)
+    assert tconv.to_torch(Foreign(tensor)).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_a_matrix_is_an_array() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # NumPy advises against it
+        x = np.matrix([[1.0, 2.0]])
+    made = tconv.to_numpy(x)
+    assert type(made) is np.ndarray
+    assert tconv.shares_memory(made, x)
+    summary = tconv.inspect(x, values=True).values
+    assert summary is not None
+    assert summary.max == 2.0
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning")  # as above
+@pytest.mark.parametrize("kind", ["meta", "sparse", "quantized", "nested", "complex32"])
+def test_torch_tensors_without_values_are_refused_as_they_are(kind: str) -> None:
+    make, says = REFUSED[kind]
+    for function in (tconv.to_torch, lambda x: tconv.shares_memory(x, x)):
+        with pytest.raises(tconv.TconvError, match=says):
+            function(make())
+
+
+@pytest.mark.parametrize("kind", ["ragged", "strings", "tf sparse"])
+def test_tensorflow_tensors_without_values_are_refused_as_they_are(kind: str) -> None:
+    make, says = REFUSED[kind]
+    for function in (tconv.to_tensorflow, tconv.to_torch, lambda x: tconv.shares_memory(x, x)):
+        with pytest.raises(tconv.TconvError, match=says):
+            function(make())
+
+
+@pytest.mark.parametrize("device", ["cpu", "CPU", "cpu:0", torch.device("cpu")])
+def test_the_cpu_has_many_names(device: Any) -> None:
+    x = np.ones(2, np.float32)
+    tensor = torch.ones(2)
+    assert tconv.to_float32(x, device) is x
+    assert tconv.to_float32(tensor, device) is tensor
+    assert tconv.to_tensorflow(x, device=device).numpy().tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("device", ["/CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0"])
+def test_devices_in_the_words_of_tensorflow(device: str) -> None:
+    assert tconv.to_tensorflow([1.0], device=device).numpy().tolist() == [1.0]
+
+
+def test_devices_of_jax() -> None:
+    jax = pytest.importorskip("jax", reason="the device is its own")
+    x = jax.numpy.ones(2)
+    assert tconv.to_float32(x, jax.devices()[0]).tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("device", [0, "", " ", ["cpu"], b"cpu"])
+def test_what_names_no_device(device: Any) -> None:
+    for function in (tconv.to_float32, lambda x, d: tconv.to_torch(x, device=d)):
+        with pytest.raises(tconv.UsageError, match=r"device is .*; name it"):
+            function(np.ones(2), device)

@@ -153,7 +153,10 @@ def test_a_wrong_command_is_exit_2_and_writes_nothing(tconv: Tconv, argv: list[s
         (["--resize", "224,224"], "--resize 224,224: '224,224' is no size in pixels; for example --resize 224 "),
         (["--resize", "224*224"], "--resize 224*224: '224*224' is no size in pixels; for example --resize 224 "),
         (["--resize", ""], "--resize is empty"),
-        (["--stats", "imgnet"], "--stats imgnet: is neither imagenet nor clip nor MEAN/STD nor a file; did you mean i"),
+        (
+            ["--stats", "imgnet"],
+            "--stats imgnet: 'imgnet' is neither imagenet nor clip nor MEAN/STD nor a file; did",
+        ),
         (["--stats", "0.5"], "--stats 0.5: it takes mean and std; write MEAN/STD, as in --stats 0.5/0.5"),
         (["--stats", "0.5,0.4,0.3"], "it takes mean and std; write MEAN/STD, as in --stats 0.5/0.5"),
         (["--stats", "0.5/0"], "--stats 0.5/0: std is 0; it must be above 0; for example --stats imagenet"),

@@ -80,7 +80,7 @@ def test_variables_are_set(tconv: Tconv, images: str) -> None:
     said = tconv("plan", images, "--pipeline", "p.yaml", "--set", "dtype=half", "--set", "size=6", "--print", "steps")
     assert said.out == "resize(6x6) | cast(float16)\n"
     for argv, says in (
-        ((), "p.yaml:2:44: the variable 'dtype' has no value; --set dtype=VALUE; its variables are size, dtype"),
+        ((), "p.yaml:2:44: the variable 'dtype' has no value; --set dtype=VALUE, or a default, ${dtype:VALUE}; its "),
         (("--set", "dtpe=half"), "p.yaml: it has no variable 'dtpe'; did you mean dtype?"),
         (("--set", "half"), "--set 'half' is not NAME=VALUE"),
     ):

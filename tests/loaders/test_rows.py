@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def test_rows_and_labels_by_their_names(tmp_path: Path, kind: str) -> None:
 def test_labels_that_are_asked_for_by_name_must_be_there(tmp_path: Path) -> None:
     """Those of the usual name may be missing; of another name they would be without anyone noticing."""
     path = stacked(tmp_path, "npz")
-    with pytest.raises(tconv.TconvError, match=r"data\.npz: there are no labels 'lables'; did you mean labels"):
+    with pytest.raises(tconv.TconvError, match=r"data\.npz: there is no 'lables'; did you mean labels"):
         opened(path, labels="lables")
     np.savez(tmp_path / "other.npz", images=IMAGES, target=LABELS)
     assert opened(tmp_path / "other.npz", labels="target").labels([3]).tolist() == [LABELS[3]]
@@ -51,8 +52,8 @@ def test_labels_that_are_asked_for_by_name_must_be_there(tmp_path: Path) -> None
         ((None,), "None names no file"),
         ((b"x",), "decode it"),
         (("",), "an input is an empty text"),
-        ((".", 3), "images is 3; it takes a text or None"),
-        ((".", None, 3), "labels is 3; it takes a text or None"),
+        ((".", 3), "images is 3; give the name of an array"),
+        ((".", None, 3), "labels is 3; give the name of an array"),
     ],
 )
 def test_arguments_of_wrong_types(arguments: tuple[Any, ...], said: str) -> None:
@@ -250,3 +251,31 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     refused(tmp_path, r"b\.npy: the file is empty")
     with pytest.raises(tconv.UsageError, match="there is no input"):
         opened([])
+
+
+def test_a_sample_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    images = np.ones((4, 2))
+    images[2, 1] = 1e300
+    rows = opened(stacked(tmp_path, "npz", images, None))
+    assert rows.image(1).tolist() == [1.0, 1.0]
+    reads: list[Callable[[], Any]] = [lambda: rows.image(2), lambda: rows.images([1, 2, 3])]
+    for read in reads:
+        with pytest.raises(tconv.TconvError, match=r"data\.npz: images\[2\]: .* 1 of 2 values overflow") as refused:
+            read()
+        assert "dtype=None" in refused.value.remedy
+    assert opened(tmp_path / "data.npz", dtype=None).image(2)[1] == 1e300
+
+
+def test_labels_of_another_name_have_to_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez(path, images=IMAGES, targets=LABELS)
+    assert not opened(path, images="images").labelled
+    np.testing.assert_array_equal(opened(path, "images", "targets").labels([0, 2]), LABELS[[0, 2]])
+    with pytest.raises(tconv.TconvError, match=r"x\.npz: there is no 'target'; did you mean targets"):
+        opened(path, "images", "target")
+
+
+@pytest.mark.parametrize("names", [(3, "labels"), (None, 3), ([], None)])
+def test_what_names_no_array(tmp_path: Path, names: Any) -> None:
+    with pytest.raises(tconv.UsageError, match="give the name of an array in the files"):
+        opened(stacked(tmp_path, "npz"), *names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ def test_batches_in_order_with_static_shapes(tmp_path: Path, kind: str) -> None:
 def test_a_batch_has_a_whole_number_of_samples(tmp_path: Path) -> None:
     path, dataset = stacked(tmp_path, "npz"), getattr(tconv.loaders.tensorflow, "dataset")  # noqa: B009  # of any type
     for size in ("2", 2.5, True):
-        with pytest.raises(tconv.UsageError, match=r"batch_size is .*; it takes a whole number or None"):
+        with pytest.raises(tconv.UsageError, match="a batch has 1 sample or more, not"):
             dataset(path, size)
 
 
@@ -87,3 +88,18 @@ def test_a_model_is_trained_on_it(tmp_path: Path) -> None:
 def test_words_that_make_no_sense(tmp_path: Path) -> None:
     with pytest.raises(tconv.UsageError, match="a batch has 1 sample or more, not 0"):
         tconv.loaders.tensorflow.dataset(stacked(tmp_path, "npz"), 0)
+
+
+@pytest.mark.parametrize("size", [-1, 2.5, "4", True])
+def test_what_is_no_size_of_a_batch(tmp_path: Path, size: Any) -> None:
+    with pytest.raises(tconv.UsageError, match="a batch has 1 sample or more, not"):
+        tconv.loaders.tensorflow.dataset(stacked(tmp_path, "npz"), size)
+
+
+def test_of_ragged_images_the_static_shape_has_what_they_share(tmp_path: Path) -> None:
+    image, label = tconv.loaders.tensorflow.dataset(ragged(tmp_path)).element_spec
+    assert image.shape.as_list() == [3, None, 2]
+    assert label.shape.as_list() == []
+    batches = tconv.loaders.tensorflow.dataset(stacked(tmp_path, "npz"), np.int64(4))
+    assert batches.element_spec[0].shape.as_list() == [None, 3, 4, 5]
+    assert int(batches.cardinality()) == 3

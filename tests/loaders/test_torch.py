@@ -181,3 +181,60 @@ def test_without_torch_the_loader_says_how_to_get_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "torch is not installed; pip install torch\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("context", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning", "ignore:.*fork.*:RuntimeWarning")  # of threads here
+def test_workers_live_on_from_epoch_to_epoch(path: Path, context: str) -> None:
+    dataset = tconv.loaders.torch.Dataset(path)
+    dataset[0]  # a file that is open here
+    loader = data.DataLoader(
+        dataset, 4, shuffle=True, num_workers=2, persistent_workers=True, multiprocessing_context=context,
+        collate_fn=tconv.loaders.torch.collate,
+    )  # fmt: skip
+    for _ in range(3):
+        assert sorted(label for _, labels in loader for label in labels.tolist()) == sorted(LABELS.tolist())
+
+
+def test_samplers_of_parallel_training_shuffle_it_by_epoch(path: Path) -> None:
+    dataset = tconv.loaders.torch.Dataset(path)
+    samplers = [data.DistributedSampler(dataset, 2, rank, shuffle=True, seed=1) for rank in range(2)]
+
+    def epoch(number: int) -> list[list[int]]:
+        for sampler in samplers:
+            sampler.set_epoch(number)
+        loaders = [data.DataLoader(dataset, 2, sampler=s, collate_fn=tconv.loaders.torch.collate) for s in samplers]
+        return [[label for _, labels in loader for label in labels.tolist()] for loader in loaders]
+
+    assert sorted([*epoch(0)[0], *epoch(0)[1]]) == sorted(LABELS.tolist())
+    assert epoch(0) == epoch(0) != epoch(1)
+
+
+@pytest.mark.slow
+def test_an_error_of_a_worker_says_the_same(tmp_path: Path) -> None:
+    dataset, collate = tconv.loaders.torch.Dataset(ragged(tmp_path)), tconv.loaders.torch.collate
+    loader = data.DataLoader(dataset, 2, num_workers=1, collate_fn=collate, multiprocessing_context="spawn")
+    with pytest.raises(tconv.TconvError, match=r"0\.png is \(3, 1, 2\) and 1\.png is \(3, 2, 2\)"):
+        list(loader)
+
+
+@pytest.mark.parametrize(
+    ("samples", "says"),
+    [
+        ([1, 2], "a sample is an image, or"),
+        ([(torch.ones(2), 1, 2)], "a sample is an image, or"),
+        ([(torch.ones(2), 1), torch.ones(2)], "all of a batch are alike"),
+        ([np.ones(2)], "of which the image is a tensor"),
+    ],
+)
+def test_what_are_no_samples(samples: Any, says: str) -> None:
+    with pytest.raises(tconv.TconvError, match=says):
+        tconv.loaders.torch.collate(samples)
+
+
+def test_labels_of_others_may_be_numbers() -> None:
+    images, labels = tconv.loaders.torch.collate([(torch.zeros(2), 3), (torch.ones(2), 1)])
+    assert images.tolist() == [[0.0, 0.0], [1.0, 1.0]]
+    assert labels.tolist() == [3, 1]
+    assert labels.dtype == torch.int64

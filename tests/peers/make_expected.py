@@ -1,7 +1,8 @@
-"""Write down what a library makes of the pictures: ``python -m tests.peers.make_expected torchvision`` (or keras).
+"""Write down what a library makes of the pictures: ``python -m tests.peers.make_expected torchvision`` (or keras …).
 
 To be run where that library is installed; tconv need not be. Made with torch 2.14, torchvision 0.29; TensorFlow 2.21,
-Keras 3.15. Of every array the values at each 97th place are kept, as that tells as much as all of them.
+Keras 3.15; transformers 5.24. Of every array the values at each 97th place are kept, as that tells as much as all of
+them.
 """
 
 from __future__ import annotations

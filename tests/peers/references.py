@@ -126,6 +126,29 @@ TORCHVISION = [
 ]  # fmt: skip
 
 
+# ---------------------------------------------------------------------------------------------- transformers
+def _processed(module: str, name: str) -> Callable[[Path], Any]:
+    """An image processor with its defaults, the one that resizes by Pillow."""
+
+    def make(path: Path) -> Any:
+        processor = getattr(importlib.import_module(f"transformers.models.{module}"), name)()
+        return processor(_opened(path), return_tensors="np")["pixel_values"][0]
+
+    return make
+
+
+TRANSFORMERS = [
+    Reference(
+        "clip of transformers", "transformers", "CLIPImageProcessorPil()",
+        ("--pipeline", "clip"), _processed("clip.image_processing_pil_clip", "CLIPImageProcessorPil"), 1e-6,
+    ),
+    Reference(
+        "vit of transformers", "transformers", "ViTImageProcessorPil()",
+        ("--pipeline", "vit-inception"), _processed("vit.image_processing_pil_vit", "ViTImageProcessorPil"), 1e-6,
+    ),
+]  # fmt: skip
+
+
 # ---------------------------------------------------------------------------------------------- TensorFlow, Keras
 def _tf() -> Any:
     return importlib.import_module("tensorflow")
@@ -237,4 +260,4 @@ YOLO = [
         ("--pipeline", "yolo-letterbox"), _letterbox, 0, "the same float32 division, rounded once",
     ),
 ]  # fmt: skip
-REFERENCES = {"torchvision": TORCHVISION, "keras": KERAS, "opencv": YOLO}
+REFERENCES = {"torchvision": TORCHVISION, "transformers": TRANSFORMERS, "keras": KERAS, "opencv": YOLO}

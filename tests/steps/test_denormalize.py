@@ -151,3 +151,9 @@ def test_text(text: str) -> None:
     (step,) = steps_from_text([text])
     assert isinstance(step, Denormalize)
     assert str(step) == text
+
+
+@pytest.mark.parametrize("text", ["denormalize", "denormalize()", "denormalize(none)"])
+def test_without_statistics_it_says_how_none_is_written(text: str) -> None:
+    with pytest.raises(UsageError, match=r"denormalize\('none'\) is for values in 0…1"):
+        steps_from_text([text])

@@ -1,4 +1,4 @@
-"""The words of ``--dry-run``: every tensor, what is done to it, the sizes, the memory."""
+"""The text of a plan, as ``--dry-run`` prints it: every tensor, what is done to it, the sizes, the memory."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tconv.beside import MADE
-from tconv.cli.console import human
-from tconv.cli.table import table
 from tconv.evaluate import shrink_of
 from tconv.explain import leaves
 from tconv.memory import ArraySource
 from tconv.parts import Parts
 from tconv.selection import first_few
+from tconv.sizes import human
+from tconv.table import table
 
 if TYPE_CHECKING:
     from tconv import explain
