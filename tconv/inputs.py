@@ -59,6 +59,8 @@ def find(
     nothing, and if nothing is wanted of all that there is.
     """
     found = _named(words, every, apart, wanted)
+    if not wanted:
+        return found
     taken = tuple(one for one in found.inputs if _is_wanted(one, wanted))
     left = tuple(one for one in found.inputs if not _is_wanted(one, wanted))
     if left and not taken and not found.failures:
