@@ -133,7 +133,9 @@ def _plan_target(
 def _merged(request: Request, target: Target, take: Callable[[Path], Stream]) -> Stream:
     """What goes into one target."""
     chosen = [(i, intake.select(request, take(i.path), target)) for i in target.inputs]
-    stream = intake.declared_by(request, intake.merge(intake.concerned(request, chosen)))
+    stream = intake.merge(intake.concerned(request, chosen))
+    del chosen  # the streams of single inputs
+    stream = intake.declared_by(request, stream)
     selection.refuse_doubles(stream)
     return stream
 

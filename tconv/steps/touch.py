@@ -83,7 +83,7 @@ def _spared_fields(stream: Stream, step: Step, inert: Collection[str]) -> set[st
     and no label.
     """
     by_file: dict[str, list[Tensor]] = defaultdict(list)
-    if stream.extra.kind == "data":
+    if stream.extra.kind == "data" and any(map(_may_be_labels, stream.tensors)):  # a hundred thousand images are not
         for tensor in stream.tensors:
             by_file[str(tensor.source.path)].append(tensor)
     told = labels(stream).union(inert)
@@ -111,7 +111,11 @@ _CHOOSE_FIELDS = "--fields '' leaves them as they are, --fields '*' means all of
 
 
 def _integers(tensors: list[Tensor], told: set[str]) -> list[Tensor]:
-    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None and t.spec.name not in told]
+    return [t for t in tensors if _may_be_labels(t) and t.spec.name not in told]
+
+
+def _may_be_labels(tensor: Tensor) -> bool:
+    return tensor.spec.axes is None and not is_floating(tensor.spec.dtype)
 
 
 def _fields(tensors: list[Tensor]) -> str:
