@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tconv.dtypes import DType
 from tconv.lost import Lost
@@ -46,10 +46,10 @@ class Account:
     by_range: dict[RangeKey, Lost] = field(default_factory=dict)
 
     def add(self, key: CastKey | RangeKey, lost: Lost) -> None:
-        if isinstance(key, CastKey):
-            self.by_cast.setdefault(key, Lost()).merge(lost)
-        else:
-            self.by_range.setdefault(key, Lost()).merge(lost)
+        known: dict[Any, Lost] = self.by_cast if isinstance(key, CastKey) else self.by_range
+        if (same := known.get(key)) is None:
+            same = known[key] = Lost()
+        same.merge(lost)
 
     def __iadd__(self, other: Account) -> Account:
         for key, lost in other.by_cast.items():

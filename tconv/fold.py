@@ -136,6 +136,7 @@ def _merged(request: Request, target: Target, take: Callable[[Path], Stream]) ->
     chosen = [(i, intake.select(request, take(i.path), target)) for i in target.inputs]
     stream = intake.merge(intake.concerned(request, chosen))
     stream = beside.pictures_alone(stream) if target.format.group == "image" else stream
+    del chosen  # the streams of single inputs
     stream = intake.declared_by(request, stream)
     selection.refuse_doubles(stream)
     return stream

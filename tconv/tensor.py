@@ -60,6 +60,10 @@ class Spec:
         """The same of another name and alias; ``dataclasses.replace`` takes three times as long."""
         return Spec(name, self.dtype, self.shape, self.axes, self.range, self.device, alias_of, self.attrs)
 
+    def shaped(self, shape: tuple[int, ...]) -> Spec:
+        """The same of another shape, as quickly."""
+        return Spec(self.name, self.dtype, shape, self.axes, self.range, self.device, self.alias_of, self.attrs)
+
     def axis(self, name: str) -> int | None:
         """Where the axis of that letter is, or None."""
         at = self.axes.find(name) if self.axes else -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -149,7 +150,16 @@ class Run:
         channels = 1 if self.axis is None else shape[self.axis]
         if channels > MOST_CHANNELS:
             return None
-        return tabulate(self.source, self.segments, channels, self.detail)
+        if channels not in self._tables:
+            self._tables[channels] = tabulate(self.source, self.segments, channels, self.detail)
+        return self._tables[channels]
+
+    @cached_property
+    def _tables(self) -> dict[int, Table | None]:
+        """By the number of channels; to look at all segments for each of many pictures takes longer than one would
+        think.
+        """
+        return {}
 
 
 def compile_run(ops: tuple[Op, ...], source: DType, rank: int, detail: bool = False) -> list[Run]:

@@ -42,7 +42,7 @@ class ResizeTo(Resizing):
 
     def spec(self, spec: Spec) -> Spec:
         channels = (3,) if self.padded else spec.shape[self.axis + 2 :]
-        return replace(spec, shape=(*spec.shape[: self.axis], self.height, self.width, *channels))
+        return spec.shaped((*spec.shape[: self.axis], self.height, self.width, *channels))
 
     @property
     def smooth(self) -> bool:

@@ -43,16 +43,19 @@ def on_touched(
     state = _training_state(stream)
     weights = stream.extra.kind == "weights"
     alone = [t.spec.name for t in stream.tensors if weights and t.spec.dtype.kind == "complex" and not complex_too]
-    touched = {t.spec.name for t in stream.tensors if not weights or is_floating(t.spec.dtype)}.difference(state, alone)
+    # Those that it passes over: the names of a hundred thousand images that it touches take memory to no purpose.
+    spared = {t.spec.name for t in stream.tensors if weights and not is_floating(t.spec.dtype)}.union(state, alone)
     there = {t.spec.name for t in stream.tensors if SETTLED.intersection(t.spec.attrs)}
-    earlier = touched & noted.settled(stream) - there
-    touched -= there | earlier | labels(stream)
+    settled = noted.settled(stream) - there - spared
+    earlier = {t.spec.name for t in stream.tensors if t.spec.name in settled}
+    spared |= there | earlier | labels(stream)
     if not all_fields or stream.extra.fields is not None:
-        touched -= _spared_fields(stream, step, inert)
+        spared |= _spared_fields(stream, step, inert)
+    touched = any(t.spec.name not in spared for t in stream.tensors)
     for tensor in stream.tensors:
         name = tensor.spec.name
         try:
-            made.append(change(tensor) if name in touched else tensor)
+            made.append(tensor if name in spared else change(tensor))
         except TconvError as problem:
             found = problem.at(file=tensor.source.path, tensor=name, step=str(step), by_itself=True)
             problems.append(found)
@@ -83,7 +86,7 @@ def _spared_fields(stream: Stream, step: Step, inert: Collection[str]) -> set[st
     and no label.
     """
     by_file: dict[str, list[Tensor]] = defaultdict(list)
-    if stream.extra.kind == "data":
+    if stream.extra.kind == "data" and any(map(_may_be_labels, stream.tensors)):  # a hundred thousand images are not
         for tensor in stream.tensors:
             by_file[str(tensor.source.path)].append(tensor)
     told = labels(stream).union(inert)
@@ -111,7 +114,11 @@ _CHOOSE_FIELDS = "--fields '' leaves them as they are, --fields '*' means all of
 
 
 def _integers(tensors: list[Tensor], told: set[str]) -> list[Tensor]:
-    return [t for t in tensors if not is_floating(t.spec.dtype) and t.spec.axes is None and t.spec.name not in told]
+    return [t for t in tensors if _may_be_labels(t) and t.spec.name not in told]
+
+
+def _may_be_labels(tensor: Tensor) -> bool:
+    return tensor.spec.axes is None and not is_floating(tensor.spec.dtype)
 
 
 def _fields(tensors: list[Tensor]) -> str:

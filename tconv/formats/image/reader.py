@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -103,7 +103,7 @@ def _smaller(kind: Kind, shrink: int) -> tuple[Kind, tuple[float, float, float, 
     size = (header.width, header.height) if turned > 4 else (header.height, header.width)
     shape = (*size, 4) if padded else (*size, *kind.spec.shape[2:])
     box = turn_box((0, 0, kind.header.height / shrink, kind.header.width / shrink), *header.size, turned)
-    return Kind(kind.family, header, kind.options, replace(kind.spec, shape=shape), padded), box
+    return Kind(kind.family, header, kind.options, kind.spec.shaped(shape), padded), box
 
 
 @dataclass(frozen=True, slots=True)
