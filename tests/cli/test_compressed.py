@@ -137,7 +137,8 @@ def test_transformers_loads_the_folder(tconv: Tconv, quant: str, scheme: str) ->
     assert (ran.code, ran.out) == (0, "q/\n")
     assert tconv("m", "--quantize", quant, *keep, "-o", "t.safetensors").code == 0
     assert tconv("t.safetensors", "--step", "dequantize", "-o", "d.safetensors").code == 0
-    how = {"quantization_config": transformers.CompressedTensorsConfig(dequantize=True)} if "affine" in quant else {}
+    config_of: Any = transformers.CompressedTensorsConfig
+    how: dict[str, Any] = {"quantization_config": config_of(dequantize=True)} if scheme else {}
     loaded = transformers.LlamaForCausalLM.from_pretrained("q", **how)
     tokens = torch.arange(8)[None]
     logits = loaded(tokens).logits  # the first pass decompresses

@@ -263,6 +263,7 @@ def test_npy_holds_no_scales(tconv: Tconv) -> None:
     ran = tconv("x.npy", "--quantize", "int8", "-o", "q.npy")
     assert (ran.code, ran.out) == (1, "")
     assert ".npz or .safetensors" in ran.err
+    assert tconv("x.npy", "--quantize", "int8").out == "x.int8.safetensors\n"
 
 
 def test_the_plan_is_told_without_reading_values(tconv: Tconv) -> None:
