@@ -169,7 +169,11 @@ class Quant(Step):
         group = self._group(spec)
         axis = None if group or axis is None else axis % rank
         numbers = self._numbers(spec.name)
-        return tensor.then(Quantize(grid=self.grid, numbers=numbers, axis=axis, group=group, step=str(self)))
+        made = tensor.then(Quantize(grid=self.grid, numbers=numbers, axis=axis, group=group, step=str(self)))
+        if self.min_sqnr is None or numbers is not UNDECIDED:
+            return made
+        attrs = {**made.spec.attrs, "undecided": self.otherwise or "float16"}
+        return replace(made, spec=replace(made.spec, attrs=attrs))
 
     def _axis(self, rank: int, weights: bool) -> int | None:
         if isinstance(self.axis, str):
