@@ -248,7 +248,7 @@ def _choose(request: Request, inputs: Sequence[Input], form: Format | None) -> l
         request.output,
         form.name if form is not None else None,
         tag=rounding.dtype if rounding else "converted" if request.steps or request.sugar.chain() else "",
-        extension_dtype=wanted is not None and wanted.is_extension,
+        beyond_npy=wanted is not None and (wanted.is_extension or rounding.name == "quantize"),
         split=request.split,
         pack=request.shard_size is not None,
         batch=request.batch_size is not None,

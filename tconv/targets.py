@@ -44,20 +44,21 @@ def choose(
     output: str | None,
     format_name: str | None,
     tag: str,
-    extension_dtype: bool = False,
+    beyond_npy: bool = False,
     split: bool = False,
     pack: bool = False,
     batch: bool = False,
 ) -> list[Target]:
     """A target for every input, several inputs to a target where they belong together.
 
-    ``tag`` goes into default names ("float16" for a cast to it, empty where no dtype changes); ``extension_dtype``
-    says that NumPy lacks that dtype, so that an array's default format is safetensors. ``pack``: every input is written
-    in shards, not only what is read in shards. ``batch``: a folder gets all inputs together, for ``batches`` to divide.
+    ``tag`` goes into default names ("float16" for a cast to it, empty where no dtype changes); ``beyond_npy``
+    says that an .npy cannot hold what comes of an array, so that its default format is safetensors. ``pack``: every
+    input is written in shards, not only what is read in shards. ``batch``: a folder gets all inputs together, for
+    ``batches`` to divide.
     """
     row = check_words(output, format_name, split, pack)
     if output is None:
-        return _beside(inputs, row, tag, extension_dtype)
+        return _beside(inputs, row, tag, beyond_npy)
     place = Path(output)
     if batch and is_folder(output):
         kept = row or _kept(inputs[0])
@@ -116,7 +117,7 @@ def _resolved(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dtype: bool) -> list[Target]:
+def _beside(inputs: Sequence[Input], row: Format | None, tag: str, beyond_npy: bool) -> list[Target]:
     """No -o: images of a folder become one file beside it; everything else one file beside each."""
     roots = {i.root for i in inputs if not _is_folder_of_shards(i)}
     if all(i.format.group == "image" for i in inputs):
@@ -140,7 +141,7 @@ def _beside(inputs: Sequence[Input], row: Format | None, tag: str, extension_dty
         if row is not None and registry.writer(row).folder:
             raise UsageError(f"{one.path}: {row.name} needs a folder to go to", remedy="say -o DIR/")
         kept = _kept(one)
-        if kept.name == "npy" and extension_dtype:
+        if kept.name == "npy" and beyond_npy:
             kept = registry.FORMATS["safetensors"]
         kept = row or kept
         suffix = one.path.suffix if one.path.suffix.lower() in kept.suffixes else kept.suffixes[0]

@@ -73,8 +73,8 @@ def test_where_shards_cannot_go_is_told_before_any_file_is_looked_for() -> None:
 
 
 def test_a_dtype_that_numpy_lacks_goes_to_safetensors() -> None:
-    assert shown([source("a.npy", "npy")], tag="bfloat16", extension_dtype=True) == ["a.bfloat16.safetensors"]
-    assert shown([source("a.pt", "pt")], tag="bfloat16", extension_dtype=True) == ["a.bfloat16.pt"]
+    assert shown([source("a.npy", "npy")], tag="bfloat16", beyond_npy=True) == ["a.bfloat16.safetensors"]
+    assert shown([source("a.pt", "pt")], tag="bfloat16", beyond_npy=True) == ["a.bfloat16.pt"]
 
 
 def test_a_folder_of_images_goes_beside_the_folder() -> None:

@@ -106,7 +106,7 @@ class Quant(Step):
         asked = [(before, op) for before, made in pairs if (op := self._op(made))]
         tensors, ops = [t for t, _ in asked], [op for _, op in asked]
         # Pictures are samples of one input, and so are batches of them, which are called alike.
-        one = stream.extra.kind == "data" and all(t.spec.axes and op.axis is None for t, op in asked)
+        one = stream.extra.kind == "data" and all(_is_sample(t.spec, op) for t, op in asked)
         pools = ["" if one else first.spec.name for first in firsts(tensors)]
         how = Calibration(self.calibrate, self.percentile)  # type: ignore[arg-type]  # checked
         found = fit(tensors, ops, pools, scan, how)
@@ -171,7 +171,11 @@ class Quant(Step):
         group = self._group(spec)
         axis = None if group or axis is None else axis % rank
         numbers = self._numbers(spec.name)
-        return tensor.then(Quantize(grid=self.grid, numbers=numbers, axis=axis, group=group, step=str(self)))
+        made = tensor.then(Quantize(grid=self.grid, numbers=numbers, axis=axis, group=group, step=str(self)))
+        if self.min_sqnr is None or numbers is not UNDECIDED:
+            return made
+        attrs = {**made.spec.attrs, "undecided": self.otherwise or "float16"}
+        return replace(made, spec=replace(made.spec, attrs=attrs))
 
     def _axis(self, rank: int, weights: bool) -> int | None:
         if isinstance(self.axis, str):
@@ -240,6 +244,11 @@ class Settled(Quant):
 
     def _numbers(self, name: str) -> Numbers:
         return self.decided[name]
+
+
+def _is_sample(spec: Spec, op: Quantize) -> bool:
+    """Whether it shares its numbers with the others: all of them have one, or one for each channel."""
+    return spec.axes is not None and op.group is None and (op.axis is None or spec.axes[op.axis] == "C")
 
 
 def _fallback(name: str, min_sqnr: float | None) -> str:

@@ -114,9 +114,14 @@ def unpacked(path: Path, name: str) -> np.ndarray[Any, np.dtype[np.int8]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quant", ["int8", "int4, group=16", "float8_e4m3fn"])
+@pytest.mark.parametrize("scheme", ["", ", scheme=affine"])
+@pytest.mark.parametrize("quant", ["int8", "int4, group=16", "float8_e4m3fn", "int8, axis=None"])
 @pytest.mark.filterwarnings("ignore")  # those of the libraries are theirs
-def test_transformers_loads_the_folder(tconv: Tconv, quant: str) -> None:
+def test_transformers_loads_the_folder(tconv: Tconv, quant: str, scheme: str) -> None:
+    """Affine ones dequantized only: compressed-tensors 0.20 makes no room for the zero points that it packs itself."""
+    if scheme and quant.startswith("float"):
+        pytest.skip("floats have no zero points")
+    quant += scheme
     pytest.importorskip("compressed_tensors", reason=WHY)
     import torch
     import transformers
@@ -132,7 +137,9 @@ def test_transformers_loads_the_folder(tconv: Tconv, quant: str) -> None:
     assert (ran.code, ran.out) == (0, "q/\n")
     assert tconv("m", "--quantize", quant, *keep, "-o", "t.safetensors").code == 0
     assert tconv("t.safetensors", "--step", "dequantize", "-o", "d.safetensors").code == 0
-    loaded = transformers.LlamaForCausalLM.from_pretrained("q")
+    config_of: Any = transformers.CompressedTensorsConfig
+    how: dict[str, Any] = {"quantization_config": config_of(dequantize=True)} if scheme else {}
+    loaded = transformers.LlamaForCausalLM.from_pretrained("q", **how)
     tokens = torch.arange(8)[None]
     logits = loaded(tokens).logits  # the first pass decompresses
     want = load_file("d.safetensors")

@@ -263,6 +263,14 @@ def test_npy_holds_no_scales(tconv: Tconv) -> None:
     ran = tconv("x.npy", "--quantize", "int8", "-o", "q.npy")
     assert (ran.code, ran.out) == (1, "")
     assert ".npz or .safetensors" in ran.err
+    assert tconv("x.npy", "--quantize", "int8").out == "x.int8.safetensors\n"
+
+
+def test_the_plan_leaves_open_what_falls_short(tconv: Tconv) -> None:
+    ran = tconv("w.safetensors", "--quantize", "int8", "--min-sqnr", "30", "-n")
+    assert "int8 or float16 6x64 (decided by scan)" in ran.out
+    ran = tconv("w.safetensors", "--quantize", "int8", "--min-sqnr", "30", "--bf16", "-n")
+    assert "int8 or bfloat16 6x64 (decided by scan)" in ran.out
 
 
 def test_the_plan_is_told_without_reading_values(tconv: Tconv) -> None:

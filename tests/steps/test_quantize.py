@@ -274,6 +274,26 @@ def test_pictures_share_one_scale() -> None:
     assert scales == {float(np.float32(top) / np.float32(127))}
 
 
+def test_pictures_share_one_scale_for_each_channel() -> None:
+    pictures = [tensor(random(2, 2 + n, 3, seed=n) * 10**n, f"{n}.png", axes="HWC") for n in range(3)]
+    made = values(settled(Quant("int8", axis=-1), stream(*pictures)))
+    every = np.concatenate([random(2, 2 + n, 3, seed=n).reshape(-1, 3) * np.float32(10**n) for n in range(3)])
+    for n in range(3):
+        np.testing.assert_array_equal(made[f"{n}.png.scale"], np.abs(every).max(axis=0) / np.float32(127))
+    grey = tensor(random(2, 2, 1), "g.png", axes="HWC")
+    with pytest.raises(TconvError, match=r"g\.png: .*1 channels, and 0\.png has 3: they cannot share scales"):
+        settled(Quant("int8", axis=-1), stream(*pictures, grey))
+
+
+@pytest.mark.parametrize("how", [{"axis": 0}, {"group": 3}])
+def test_scales_of_rows_and_groups_are_those_of_each_picture(how: dict[str, int]) -> None:
+    pictures = [tensor(random(2 + n, 2, 3, seed=n), f"{n}.png", axes="HWC") for n in range(2)]
+    made = values(settled(Quant("int8", **how), stream(*pictures)))  # type: ignore[arg-type]  # as the test says
+    for n, given in enumerate(pictures):
+        (alone,) = [values(settled(Quant("int8", **how), stream(given)))]  # type: ignore[arg-type]  # as above
+        np.testing.assert_array_equal(made[f"{n}.png.scale"], alone[f"{n}.png.scale"])
+
+
 def test_few_pictures_to_calibrate_on_are_told() -> None:
     pictures = [tensor(random(2, 2, 3, seed=n), f"{n}.png", axes="HWC") for n in range(3)]
     made = settled(Quant("uint8", calibrate="percentile"), stream(*pictures))
