@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from tconv.quant.grid import Grid
     from tconv.quant.ranges import Ranges
     from tconv.request import Progress, Request
-    from tconv.tensor import Step, Tensor, Visit
+    from tconv.step import Step, Visit
+    from tconv.tensor import Tensor
 
 _ALL, _EACH = "all values", "each channel"  # the two pools
 
@@ -171,7 +172,7 @@ def _looked_at(
 
 @dataclass(frozen=True)
 class _Looking:
-    """A ``tensor.Scan`` that refuses what casts among the steps must not lose."""
+    """A ``step.Scan`` that refuses what casts among the steps must not lose."""
 
     request: Request
     progress: Progress

@@ -13,8 +13,8 @@ from tconv.inputs import Found
 from tconv.pipeline import steps_from_text
 from tconv.registry import Format
 from tconv.request import Request
+from tconv.step import Rules, Step
 from tconv.targets import Target
-from tconv.tensor import Step
 
 
 def asked(request: Request) -> tuple[Step, ...]:
@@ -22,8 +22,9 @@ def asked(request: Request) -> tuple[Step, ...]:
     before any file is looked for.
     """
     chain = request.steps or tuple(steps_from_text(request.sugar.chain()))
+    rules = _rules(request)
     for step in chain:
-        step.each(lambda one: _with_exceptions(one, request))
+        step.each(lambda one: one.heeding(rules))
     _refuse_idle(request, chain)
     return chain
 
@@ -51,7 +52,8 @@ def steps_for(request: Request, found: Found, chosen: Sequence[Target], form: Fo
     steps = pictures.one_by_one(steps, request, form, found.inputs)
     if request.device is not None:
         steps = [*steps_from_text([f"device({request.device})"]), *steps]
-    return [s.each(lambda one: _with_exceptions(one, request)) for s in steps]
+    rules = _rules(request)
+    return [step.each(lambda one: one.heeding(rules)) for step in steps]
 
 
 def devices_heard(request: Request, chain: Sequence[Step]) -> list[str]:
@@ -114,13 +116,13 @@ def refuse_idle_padding(request: Request, steps: Sequence[Step], chosen: Sequenc
 def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
     """Refuse what says how to cast where nothing is cast, and how to round where nothing is rounded."""
     plain = [step for whole in chain for step in whole.flat()]
-    casts, rounds = any(step.name == "cast" for step in plain), any(step.rounds for step in plain)
-    quantizes = any(step.name == "quantize" for step in plain)
+    heeded = frozenset[str]().union(*(step.heeds for step in plain))
+    casts, rounds = "on_overflow" in heeded, any(step.rounds for step in plain)
     asked = {
-        "--keep": (request.keep, casts or quantizes),
-        "--policy": (request.policy, casts),
-        "--max-error": (request.max_error is not None, casts),
-        "--min-sqnr": (request.min_sqnr is not None, quantizes),
+        "--keep": (request.keep, "keep" in heeded),
+        "--policy": (request.policy, "policy" in heeded),
+        "--max-error": (request.max_error is not None, "max_error" in heeded),
+        "--min-sqnr": (request.min_sqnr is not None, "min_sqnr" in heeded),
         f"--on-overflow {request.on_overflow}": (
             request.on_overflow,
             casts if request.on_overflow == "keep" else rounds,
@@ -134,29 +136,14 @@ def _refuse_idle(request: Request, chain: Sequence[Step]) -> None:
         )
     given = [option for option, (value, used) in asked.items() if value and not used]
     if given:
-        raise UsageError(
-            f"{' and '.join(given)} without a cast",
-            remedy=f"say to which dtype: --half, --bf16, --to DTYPE{'' if quantizes else ', --quantize DTYPE'}",
-        )
+        ways = ["--half", "--bf16", "--to DTYPE", *(() if "min_sqnr" in heeded else ("--quantize DTYPE",))]
+        raise UsageError(f"{' and '.join(given)} without a cast", remedy=f"say to which dtype: {', '.join(ways)}")
 
 
-def _with_exceptions(step: Step, request: Request) -> Step:
-    """Casts and quantization do what the options say, where their own text says nothing else."""
-    if step.name == "quantize":
-        quant: Any = step
-        patterns = (*quant.keep, *(text.partition("=")[0] for text in request.keep))
-        min_sqnr = request.min_sqnr if quant.min_sqnr is None else quant.min_sqnr
-        otherwise = quant.otherwise if min_sqnr is None or quant.otherwise else _other_float(request)
-        told: Step = replace(quant, keep=patterns, min_sqnr=min_sqnr, otherwise=otherwise)
-        return told
-    if step.name != "cast":
-        return step
-    cast: Any = step
-    on_overflow = cast.on_overflow or request.on_overflow
-    max_error = request.max_error if cast.max_error is None else cast.max_error
-    keep, policy = (*cast.keep, *request.keep), cast.policy or request.policy
-    changed: Step = replace(cast, on_overflow=on_overflow, keep=keep, policy=policy, max_error=max_error)
-    return changed
+def _rules(request: Request) -> Rules:
+    return Rules(
+        request.on_overflow, request.keep, request.policy, request.max_error, request.min_sqnr, _other_float(request)
+    )
 
 
 def _other_float(request: Request) -> str | None:

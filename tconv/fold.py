@@ -15,8 +15,10 @@ from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise, anywhere, is_stated, place
 from tconv.quant.op import Dequantize
 from tconv.request import Request
+from tconv.step import Scan, Step
 from tconv.targets import Target
-from tconv.tensor import Scan, Spec, Step, Stream, Tensor, Writer
+from tconv.tensor import Spec, Stream, Tensor
+from tconv.writer import Writer
 
 
 @dataclass(frozen=True)

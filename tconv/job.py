@@ -27,7 +27,7 @@ from tconv.superseded import Superseded
 if TYPE_CHECKING:
     from tconv.account import Account, RangeKey
     from tconv.lost import Lost
-    from tconv.tensor import Writer
+    from tconv.writer import Writer
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ from tconv.account import Account
 from tconv.errors import TconvError
 
 if TYPE_CHECKING:
-    from tconv.tensor import Tensor, Writer
+    from tconv.tensor import Tensor
+    from tconv.writer import Writer
 
 
 @dataclass

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from tconv.inputs import Input
     from tconv.registry import Format
     from tconv.request import Request
-    from tconv.tensor import ReadOptions, Step
+    from tconv.step import Step
+    from tconv.writer import ReadOptions
 
 
 def form(request: Request) -> Format | None:

@@ -15,7 +15,7 @@ from tconv.parameters import bind, check_names
 from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
-    from tconv.tensor import Step
+    from tconv.step import Step
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
 from tconv.sharding import Companion
+from tconv.step import Scan, Step
 from tconv.superseded import Superseded, superseded
 from tconv.targets import Target
-from tconv.tensor import Scan, Step, Stream
+from tconv.tensor import Stream
 
 SKIP_REMEDY = "--on-bad skip leaves bad files out"
 

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tconv.measure.pool import Powers
     from tconv.outcome import Outcome
     from tconv.request import Progress, Request
-    from tconv.tensor import Range, Step, Stream, Tensor
+    from tconv.step import Step
+    from tconv.tensor import Range, Stream, Tensor
 
 _LETTERS = {"rgb": "RGB", "bgr": "BGR", "rgba": "RGBA", "gray": "Y"}
 

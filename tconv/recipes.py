@@ -22,8 +22,8 @@ from tconv.variables import expand
 from tconv.yaml_text import Document, entry, is_list, is_mapping, is_text
 
 if TYPE_CHECKING:
+    from tconv.step import Step
     from tconv.steps.match import Rule
-    from tconv.tensor import Step
 
 _SMALL = """a small one is
   version: 1

@@ -16,7 +16,9 @@ from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from tconv.plugins import Plugin
-    from tconv.tensor import ReadOptions, Step, Stream, Writer
+    from tconv.step import Step
+    from tconv.tensor import Stream
+    from tconv.writer import ReadOptions, Writer
 
     Reader = Callable[[Path, str, ReadOptions], Stream]
 
@@ -32,7 +34,7 @@ class Format:
     group: Literal["image", "array", "weights"]
     suffixes: tuple[str, ...]
     reader: str = ""  # "module:function", called as (path, name, options) -> Stream
-    writer: str = ""  # "module:class", a tensor.Writer
+    writer: str = ""  # "module:class", a writer.Writer
     magic: bytes = b""
     origin: str = ""
 
@@ -118,7 +120,7 @@ def step(name: str) -> type[Step]:
         return load(STEPS[name])  # type: ignore[no-any-return]  # what a row names is only known when imported
     from tconv import vocabulary
     from tconv.plugins import plugins
-    from tconv.tensor import Step
+    from tconv.step import Step
 
     others = plugins("tconv.steps", STEPS)
     for plugin in others:
@@ -132,7 +134,7 @@ def step(name: str) -> type[Step]:
 def every_step() -> tuple[dict[str, tuple[type[Step], str]], list[TconvError]]:
     """All steps by name, each with the package that brings it, and what is wrong with those of packages."""
     from tconv.plugins import plugins
-    from tconv.tensor import Step
+    from tconv.step import Step
 
     found, problems = {name: (step(name), "") for name in STEPS}, list[TconvError]()
     for plugin in plugins("tconv.steps", STEPS):

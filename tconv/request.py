@@ -8,7 +8,9 @@ from typing import Literal, Protocol
 
 from tconv.patterns import Patterns
 from tconv.pipeline import Sugar
-from tconv.tensor import Range, ReadOptions, Step, WriteOptions
+from tconv.step import Step
+from tconv.tensor import Range
+from tconv.writer import ReadOptions, WriteOptions
 
 
 @dataclass(frozen=True)

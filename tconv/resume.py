@@ -31,7 +31,7 @@ from tconv.errors import TconvError
 from tconv.formats.positional import PositionalWriter
 from tconv.hashing import sha256, sha256_of
 from tconv.staging import kept_for
-from tconv.tensor import Writer
+from tconv.writer import Writer
 
 if TYPE_CHECKING:
     from tconv.fold import Planned

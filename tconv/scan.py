@@ -12,12 +12,13 @@ from tconv.outcome import Outcome, Output
 from tconv.parts import Parts
 from tconv.request import Progress, Silent
 from tconv.runner import Runner, default_workers
-from tconv.tensor import Spec, Tensor, Writer
+from tconv.tensor import Spec, Tensor
+from tconv.writer import Writer
 
 if TYPE_CHECKING:
     from tconv.errors import TconvError
     from tconv.ops import Array
-    from tconv.tensor import Visit
+    from tconv.step import Visit
 
 MAX_MEMORY = 1 << 30  # bytes for the values under way, however large the tensors are
 
@@ -56,7 +57,7 @@ class Unreadable(Exception):  # noqa: N818  # it carries errors, and is none tha
 
 @dataclass(frozen=True)
 class Scanner:
-    """The ``tensor.Scan`` of a job, in so many threads and so much memory. Raises ``Unreadable``."""
+    """The ``step.Scan`` of a job, in so many threads and so much memory. Raises ``Unreadable``."""
 
     workers: int
     max_memory: int

@@ -16,7 +16,7 @@ from tconv.errors import UsageError
 from tconv.parameters import WrongParameter
 from tconv.pipeline import Sugar
 from tconv.request import Request
-from tconv.tensor import ReadOptions, WriteOptions
+from tconv.writer import ReadOptions, WriteOptions
 
 # An option is one line: the field of Request or of a part of it whose name it has (with - for _) gives its type.
 INPUT = {

@@ -12,7 +12,7 @@ from tconv.yaml_text import Block, dump
 
 if TYPE_CHECKING:
     from tconv.request import Request
-    from tconv.tensor import Step
+    from tconv.step import Step
 
 _SPOKEN = [option for option in OUTPUT if option != "stack"]  # which is a step here
 

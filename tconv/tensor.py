@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from tconv.dtypes import DType
 from tconv.errors import NotTensor
 
 if TYPE_CHECKING:
-    from typing import TypeAlias
-
-    from tconv.account import Account
     from tconv.ops import Array, Op
 
-    # Called as visit(i, lo, values) from any thread: elements [lo, lo + values.size) of tensor i, flat, in C order.
-    # The array is used again when it returns.
-    Visit: TypeAlias = Callable[[int, int, Array], None]
 
 Range = tuple[float, float]
 NO_ATTRS: Mapping[str, Any] = {}
@@ -201,147 +195,3 @@ class Stream:
 
     def with_tensors(self, tensors: Sequence[Tensor], *notes: str) -> Stream:
         return replace(self, tensors=tuple(tensors), notes=self.notes + notes)
-
-
-class Scan(Protocol):
-    """Goes through all values of tensors without writing any."""
-
-    def __call__(self, tensors: Sequence[Tensor], detail: bool) -> Sequence[Account]:
-        """What their casts lose, with details if asked for."""
-        ...
-
-    def values(self, tensors: Sequence[Tensor], visit: Visit) -> None:
-        """Show them all to ``visit``."""
-        ...
-
-
-class Step(ABC):
-    """One link of the chain: a frozen dataclass whose fields are its parameters.
-
-    Bad parameters raise ``UsageError`` at construction, before any file is opened; what does not fit the tensors
-    raises ``TconvError`` in ``apply``, from specs alone.
-    """
-
-    name: ClassVar[str]
-    usage: ClassVar[str] = ""  # how it is written, an example or several: "resize(224), resize(256x192)"
-    rounds: ClassVar[bool] = False  # whether its results are rounded to a dtype, which they may overflow
-    choices: ClassVar[Mapping[str, Sequence[str]]] = {}  # the words that a parameter takes, where they are known
-    open_choices: ClassVar[Sequence[str]] = ()  # the parameters among them that take other words too
-    # Whether it looks at tensors together: at all of them, or with --batch-size at those of one batch.
-    gathers: ClassVar[bool] = False
-
-    @abstractmethod
-    def apply(self, stream: Stream) -> Stream: ...
-
-    @property
-    def needs_scan(self) -> bool:
-        """Whether values decide what it does, so that ``fit`` must come before ``apply``."""
-        return False
-
-    def fit(self, stream: Stream, scan: Scan) -> tuple[Step, tuple[str, ...]]:
-        """The same step with what the values of ``stream`` decide settled, and a note on each decision."""
-        return self, ()
-
-    def flat(self) -> Iterator[Step]:
-        """The step itself, or where it is made of steps those, in their order."""
-        yield self
-
-    def each(self, change: Callable[[Step], Step]) -> Step:
-        """The step with ``change`` done to it, or where it is made of steps to each of those."""
-        return change(self)
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """The step as it is written in a chain: ``resize(224)``; parses back to an equal step."""
-
-
-@dataclass(frozen=True)
-class ReadOptions:
-    """How to read, for the formats that have a choice; the defaults are those of the command line.
-
-    ``channels``: "keep" gives a file's own, and so does "own", but RGB for the inks of CMYK. ``fast``: what a resize
-    makes smaller may be decoded at a fraction of its size.
-    """
-
-    channels: Literal["rgb", "bgr", "gray", "rgba", "keep", "own"] = "rgb"
-    alpha: Literal["white", "black", "drop"] = "white"
-    palette: Literal["rgb", "index"] = "rgb"
-    frames: Literal["first", "all"] = "first"
-    exif: bool = True
-    max_pixels: int | None = None
-    fast: bool = False
-
-
-@dataclass(frozen=True)
-class WriteOptions:
-    """How to write, for the formats that have a choice. ``quality``: of lossy ones, 1 to 100, None for their own."""
-
-    quality: int | None = None
-
-
-class Writer(ABC):
-    """One output file, planned from specs and then filled from any thread in any order.
-
-    The constructor plans: it fixes every byte offset (``size`` is the file's size in bytes; until ``commit``, within a
-    few percent where a format cannot tell, and the most it can be where it ``compresses``), lists in ``left_out`` what
-    the format cannot hold, says in ``notes`` what the user should hear, and refuses dtypes and names it cannot write.
-    Nothing is created before ``open``.
-    """
-
-    size: int
-    left_out: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    compresses: ClassVar[bool] = False
-    lossy: ClassVar[bool] = False  # whether values read back are not quite those that were written
-    holds_tree: ClassVar[bool] = False  # whether nested containers and plain values survive
-    single: ClassVar[bool] = False  # whether the file holds just one, nameless array
-    folder: ClassVar[bool] = False  # whether it is of use in a folder only, beside a config.json that tells of it
-    reader: ClassVar[str] = ""  # "module:function" that reads back what was written, if not the format's reader does
-
-    @abstractmethod
-    def __init__(self, specs: Sequence[Spec], extra: Extra) -> None: ...
-
-    @classmethod
-    def planned(cls, specs: Sequence[Spec], extra: Extra, options: WriteOptions) -> Writer:
-        """The writer with what the user says of how to write, for formats that have a choice to override."""
-        return cls(specs, extra)
-
-    @classmethod
-    def arranged(cls, stream: Stream) -> Stream:
-        """The stream with the names and shapes that the format has for what it holds. Raises ``TconvError``."""
-        return stream
-
-    @classmethod
-    def config(cls, specs: Sequence[Spec], old: bytes | None) -> bytes | None:
-        """What config.json says beside weights of these specs, ``old`` being what it said; None if that stays."""
-        return None
-
-    @classmethod
-    def holders(cls, specs: Sequence[Spec]) -> list[int]:
-        """For each tensor the one in whose bytes its own are if they are in one file: mostly itself."""
-        return list(range(len(specs)))
-
-    @property
-    def rereading(self) -> ReadOptions:
-        """How the file is to be read so that what was written comes back."""
-        return ReadOptions()
-
-    def stored(self, i: int) -> bool:
-        """Whether tensor ``i`` has bytes of its own to write; not so for an alias that the format keeps as one."""
-        return True
-
-    @abstractmethod
-    def open(self, path: Path) -> None:
-        """Create the (staged) file at ``path``, which must not exist, with the mode that the umask gives."""
-
-    @abstractmethod
-    def write(self, i: int, lo: int, array: Array) -> None:
-        """Elements [lo, lo + array.size) of tensor ``i``; C order, native, of the planned dtype. Thread-safe."""
-
-    @abstractmethod
-    def commit(self) -> None:
-        """Finish the file, flush it to the disk and close it."""
-
-    @abstractmethod
-    def abort(self) -> None:
-        """Close it unfinished; the caller removes it. May be called at any time, more than once."""

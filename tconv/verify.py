@@ -10,7 +10,8 @@ import numpy as np
 
 from tconv import registry
 from tconv.errors import TconvError
-from tconv.tensor import Extra, ReadOptions, Spec, Tensor, Writer
+from tconv.tensor import Extra, Spec, Tensor
+from tconv.writer import ReadOptions, Writer
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -9,7 +9,8 @@ from tconv import batches, twins
 from tconv.dtypes import DType
 from tconv.errors import Problems, TconvError
 from tconv.request import Request
-from tconv.tensor import Scan, Spec, Step, Stream
+from tconv.step import Scan, Step
+from tconv.tensor import Spec, Stream
 
 _TRACED = 3  # tensors of a file
 

@@ -23,7 +23,7 @@ from tconv.evaluate import evaluate, shrink_of
 from tconv.formats.image.reader import read
 from tconv.pipeline import steps_from_text
 from tconv.table import table
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.shared_data import SHARED
 from tests.side_by_side import TCONV, Row, compare, report
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tconv.dtypes import DTYPES
 from tconv.quant.grid import SCHEMES
 from tconv.quant.search import METHODS as CALIBRATIONS
+from tconv.step import Step
 from tconv.steps.cast import Cast
 from tconv.steps.clamp import Clamp
 from tconv.steps.crop import Crop
@@ -24,7 +25,6 @@ from tconv.steps.resize import ASPECTS, METHODS, Resize
 from tconv.steps.scale import Scale
 from tconv.steps.stack import Stack
 from tconv.steps.unstack import Unstack
-from tconv.tensor import Step
 
 names = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), min_size=1, max_size=8)
 sides = st.integers(1, 1_000_000)

@@ -22,6 +22,7 @@ LAYERS = [
     ["lost"],
     ["account"],
     ["ops", "tensor"],
+    ["step", "writer"],
     ["scratch", "channels", "trees"],
     ["parts", "rows", "memory", "training", "twins"],
     ["beside"],

@@ -13,7 +13,7 @@ from tconv.pictures import form, one_by_one, reading, refuse_unheld
 from tconv.pipeline import Sugar, steps_from_text
 from tconv.registry import FORMATS
 from tconv.request import Request
-from tconv.tensor import ReadOptions, WriteOptions
+from tconv.writer import ReadOptions, WriteOptions
 
 PNG = FORMATS["png"]
 

@@ -127,7 +127,7 @@ def test_the_lists_say_whose_they_are(example: Site) -> None:
 
 STEP = """
 from dataclasses import dataclass
-from tconv.tensor import Step
+from tconv.step import Step
 @dataclass(frozen=True)
 class Mine(Step):
     name = {name!r}
@@ -142,7 +142,7 @@ class Mine(Step):
         ({"blur": "bad:Mine"}, "import nothing_like_it", "ModuleNotFoundError: No module named 'nothing_like_it'"),
         ({"blur": "bad:Mine"}, "raise RuntimeError('so\\nthere')", "RuntimeError: so"),
         ({"blur": "bad:Mine"}, "", "AttributeError: module 'bad' has no attribute 'Mine'"),
-        ({"blur": "bad:Mine"}, "Mine = 3", "bad:Mine is no tconv.tensor.Step"),
+        ({"blur": "bad:Mine"}, "Mine = 3", "bad:Mine is no tconv.step.Step"),
         ({"blur": "bad:Mine"}, STEP.format(name="blr", body="return stream"), "bad:Mine is called 'blr' in itself"),
     ],
 )

@@ -94,7 +94,7 @@ def test_grey_16_bit_and_alpha_are_what_convert_makes_of_them(tmp_path: Path) ->
 
 
 def _read(**options: str) -> object:
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
     return ReadOptions(**options)  # type: ignore[arg-type]  # words that are right
 

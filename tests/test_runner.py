@@ -19,7 +19,8 @@ from tconv.ops import CastTo
 from tconv.outcome import Output, Place
 from tconv.parts import Parts
 from tconv.runner import Runner, default_workers
-from tconv.tensor import Extra, Spec, Tensor, Writer
+from tconv.tensor import Extra, Spec, Tensor
+from tconv.writer import Writer
 from tests.memory import ArraySource, tensor
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ def test_what_is_wrong_in_a_visit_ends_it() -> None:
 def test_a_tensor_larger_than_memory_is_seen_in_little(tmp_path: Path) -> None:
     """A file of 64 GB that is all holes; the first quarter of a gigabyte, to spare time."""
     from tconv import registry
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
     path = tmp_path / "big.npy"
     with path.open("wb") as file:

@@ -13,7 +13,7 @@ from tconv.registry import STEPS, step
 from tconv.request import Request
 from tconv.schema import schema
 from tconv.spelling import pipeline_file
-from tconv.tensor import Step
+from tconv.step import Step
 from tconv.yaml_text import Document
 from tests.chains import chains
 from tests.test_recipes import RULES

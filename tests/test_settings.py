@@ -8,7 +8,7 @@ import pytest
 from tconv.errors import UsageError
 from tconv.request import Request
 from tconv.settings import INPUT, OUTPUT, applied, model, said, settings
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 
 Input = model("Input", INPUT)
 Output = model("Output", OUTPUT)

@@ -15,7 +15,8 @@ from tconv.registry import STEPS
 from tconv.request import Request
 from tconv.settings import INPUT, OUTPUT, applied
 from tconv.spelling import pipeline_file
-from tconv.tensor import ReadOptions, Step, WriteOptions
+from tconv.step import Step
+from tconv.writer import ReadOptions, WriteOptions
 from tests.chains import BY_NAME, chains
 
 NOTHING = Request(())

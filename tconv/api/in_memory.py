@@ -19,7 +19,8 @@ from tconv.errors import TconvError, UsageError
 from tconv.memory import ArraySource
 from tconv.ops import Promise, anywhere
 from tconv.request import Request
-from tconv.tensor import Extra, Spec, Step, Stream, Tensor
+from tconv.step import Step
+from tconv.tensor import Extra, Spec, Stream, Tensor
 
 if TYPE_CHECKING:
     from tconv.tensor import Range

@@ -16,7 +16,7 @@ from tconv.inputs import find
 from tconv.measure.statistics import Measure
 from tconv.measure.survey import survey
 from tconv.registry import reader
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.inputs import Input

@@ -16,7 +16,7 @@ from tconv.pipeline import Sugar
 from tconv.request import Request
 from tconv.settings import applied
 from tconv.suggest import did_you_mean
-from tconv.tensor import ReadOptions, WriteOptions
+from tconv.writer import ReadOptions, WriteOptions
 
 if TYPE_CHECKING:
     from tconv.api.pipelines import Steps

@@ -14,7 +14,8 @@ from tconv.scan import Scanner, Unreadable
 
 if TYPE_CHECKING:
     from tconv.request import Request
-    from tconv.tensor import Step, Stream
+    from tconv.step import Step
+    from tconv.tensor import Stream
 
 
 def passed(request: Request, steps: Sequence[Step], stream: Stream) -> Stream:

@@ -11,7 +11,7 @@ from tconv.arguments import WrongType, shown
 from tconv.arguments import path as path_text
 from tconv.errors import TconvError, UsageError
 from tconv.pipeline import steps_from_text
-from tconv.tensor import Step
+from tconv.step import Step
 
 if TYPE_CHECKING:
     from tconv.arrays.casting import Numbers

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tconv.pipeline import Sugar
     from tconv.request import Request
-    from tconv.tensor import Step
+    from tconv.step import Step
 
 
 def one_dtype(named: list[str | None]) -> str | None:

@@ -118,7 +118,7 @@ def convert(
     from tconv.devices.names import check as check_device
     from tconv.pipeline import Sugar
     from tconv.request import Request
-    from tconv.tensor import ReadOptions, WriteOptions
+    from tconv.writer import ReadOptions, WriteOptions
 
     if report and (dry_run or print_):
         raise UsageError(

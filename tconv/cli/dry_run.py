@@ -87,7 +87,7 @@ def _in_form(planned: Plan, form: str) -> Iterator[str]:
 
 def idle_options(planned: Plan) -> list[str]:
     """A note on the options for images if no input is one."""
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
     if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
         return _idle_fast(planned) if planned.request.read.fast else []

@@ -158,7 +158,7 @@ def quantize_model(
     from tconv.models.samples import Wish
     from tconv.pipeline import Sugar
     from tconv.request import Request
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
     if not calibrate:
         raise UsageError("there is nothing to calibrate on", remedy="say --calibrate IMAGES, a folder or files")

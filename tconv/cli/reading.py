@@ -70,7 +70,7 @@ def read(
 
 def _stream(one: Input) -> Stream:
     from tconv import registry
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
     try:
         return registry.reader(one.format)(one.path, one.name, ReadOptions(channels="keep", frames="all"))

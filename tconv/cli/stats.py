@@ -134,7 +134,7 @@ def stats(
     from tconv.pipeline import Sugar
     from tconv.pooled import Sample, Statistics, pool, save, where
     from tconv.request import Request
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
     if seed is not None and sample is None:
         raise UsageError("--seed chooses a sample, and none was asked for", remedy="add --sample N")

@@ -12,7 +12,7 @@ from tconv.formats.image.header import describe
 from tconv.formats.image.reader import ImageSource
 from tconv.intake import read_all
 from tconv.request import Request
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.diagnose.pixels import Pixels

@@ -24,7 +24,8 @@ from tconv.formats.positional import pwrite
 from tconv.formats.raw import RawSource
 from tconv.memory import ArraySource
 from tconv.quant import noted
-from tconv.tensor import Extra, ReadOptions, Source, Spec, Stream, Tensor
+from tconv.tensor import Extra, Source, Spec, Stream, Tensor
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -22,7 +22,8 @@ from tconv.formats.order import untold
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import RawSource, check_length, checked_bytes, file_size, opened, take, truncated
 from tconv.formats.stamp import Stamp, stamp
-from tconv.tensor import Extra, Range, ReadOptions, Spec, Stream, Tensor
+from tconv.tensor import Extra, Range, Spec, Stream, Tensor
+from tconv.writer import ReadOptions
 
 MAGIC = b"\x93NUMPY"
 MAX_HEADER = 1 << 20  # bytes, padding and all

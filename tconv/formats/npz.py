@@ -24,7 +24,8 @@ from tconv.formats.stamp import Stamp, stamp
 from tconv.formats.texts import LISTS, read_texts, text_array
 from tconv.formats.unzip import Entry, entries, surplus
 from tconv.formats.zip import directory, place
-from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+from tconv.tensor import Extra, Spec, Stream, Tensor
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -10,7 +10,7 @@ from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tconv.tensor import Writer
+from tconv.writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

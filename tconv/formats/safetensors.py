@@ -22,7 +22,8 @@ from tconv.formats.flat import check_dtypes, check_names, left_out
 from tconv.formats.positional import PositionalWriter, pwrite
 from tconv.formats.raw import MAX_BYTES, RawSource, check_length, checked_bytes, file_size, opened, take, truncated
 from tconv.formats.stamp import Stamp, stamp
-from tconv.tensor import Extra, ReadOptions, Source, Spec, Stream, Tensor
+from tconv.tensor import Extra, Source, Spec, Stream, Tensor
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

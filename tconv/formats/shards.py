@@ -15,7 +15,8 @@ from tconv.errors import TconvError, raise_all
 from tconv.formats import strict_json, ties
 from tconv.formats.flat import left_out
 from tconv.formats.raw import file_size, opened, take
-from tconv.tensor import Extra, ReadOptions, Stream, Tensor
+from tconv.tensor import Extra, Stream, Tensor
+from tconv.writer import ReadOptions
 
 MAX_INDEX = 100_000_000  # bytes: ten times what the largest public models need
 _BROKEN = "a broken index"

@@ -28,7 +28,8 @@ from tconv.inputs import Input, find
 from tconv.loaders.files import Files
 from tconv.selection import first_few
 from tconv.suggest import did_you_mean
-from tconv.tensor import ReadOptions, Tensor
+from tconv.tensor import Tensor
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

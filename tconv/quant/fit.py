@@ -16,7 +16,8 @@ from tconv.quant.shelf import Shelf
 if TYPE_CHECKING:
     from tconv.ops import Array
     from tconv.quant.op import Quantize
-    from tconv.tensor import Scan, Tensor
+    from tconv.step import Scan
+    from tconv.tensor import Tensor
 
 CHANNEL = 64  # bytes that the extremes of one take, and what is made of them
 AT_ONCE = 1 << 26  # bytes for the channels of as many tensors as are looked at in one pass

@@ -17,7 +17,8 @@ from tconv.quant.search import Method, search
 if TYPE_CHECKING:
     from tconv.ops import Array
     from tconv.quant.grid import Grid
-    from tconv.tensor import Scan, Tensor
+    from tconv.step import Scan
+    from tconv.tensor import Tensor
 
     Bounds: TypeAlias = tuple[Array, Array]
 

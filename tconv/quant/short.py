@@ -10,7 +10,8 @@ from tconv.ops import CastTo
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
-    from tconv.tensor import Scan, Tensor
+    from tconv.step import Scan
+    from tconv.tensor import Tensor
 
 
 class Short(NamedTuple):

@@ -13,18 +13,19 @@ from tconv import casts, dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import CastTo
 from tconv.parts import Parts
+from tconv.step import Rules, Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.clamp import number
 from tconv.steps.exceptions import Exempt
 from tconv.steps.norms import normalization
 from tconv.steps.touch import is_floating, on_touched
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.account import CastKey
     from tconv.dtypes import DType
     from tconv.lost import Lost
-    from tconv.tensor import Range, Scan, Spec, Stream, Tensor
+    from tconv.step import Scan
+    from tconv.tensor import Range, Spec, Stream, Tensor
 
 ON_OVERFLOW = ("error", "saturate", "inf", "keep")
 POLICIES = ("amp",)
@@ -52,6 +53,7 @@ class Cast(Step):
 
     name: ClassVar[str] = "cast"
     rounds: ClassVar[bool] = True
+    heeds: ClassVar[frozenset[str]] = frozenset(("on_overflow", "keep", "policy", "max_error"))
     usage: ClassVar[str] = (
         "cast(float16), cast(uint8, on_overflow=saturate), cast(half, keep=['*.head.*', 'n*=float32'])"
     )
@@ -85,6 +87,15 @@ class Cast(Step):
     def _rounding(self) -> str:
         """The policy for tensors that are cast: nothing overflows in them under "keep"."""
         return "error" if self.on_overflow in (None, "keep") else str(self.on_overflow)
+
+    def heeding(self, rules: Rules) -> Cast:
+        return replace(
+            self,
+            on_overflow=self.on_overflow or rules.on_overflow,
+            keep=(*self.keep, *rules.keep),
+            policy=self.policy or rules.policy,
+            max_error=rules.max_error if self.max_error is None else self.max_error,
+        )
 
     @property
     def needs_scan(self) -> bool:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
+from tconv.step import Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.touch import on_touched
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array, Pick

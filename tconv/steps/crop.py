@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Whole
+from tconv.step import Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.geometry import canonical_size, height_axis, height_width, on_each
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array

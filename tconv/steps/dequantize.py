@@ -13,12 +13,14 @@ from tconv.dtypes import dtype as named
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.quant import noted, stored
 from tconv.quant.op import UNDECIDED, Dequantize, Numbers
-from tconv.tensor import Step, Tensor
+from tconv.step import Step
+from tconv.tensor import Tensor
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
-    from tconv.tensor import Scan, Spec, Stream
+    from tconv.step import Scan
+    from tconv.tensor import Spec, Stream
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tconv.devices.names import CPU, WORDS, check, resolve
 from tconv.ops import MoveTo, place
-from tconv.tensor import Step
+from tconv.step import Step
 
 if TYPE_CHECKING:
     from tconv.tensor import Stream

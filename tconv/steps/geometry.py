@@ -11,7 +11,8 @@ from tconv.errors import TconvError, UsageError, raise_all
 from tconv.steps.touch import labels
 
 if TYPE_CHECKING:
-    from tconv.tensor import Spec, Step, Stream, Tensor
+    from tconv.step import Step
+    from tconv.tensor import Spec, Stream, Tensor
 
     Seen = TypeVar("Seen")
 

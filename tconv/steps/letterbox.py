@@ -13,10 +13,10 @@ from tconv.beside import Record, with_record
 from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.memory import ArraySource
+from tconv.step import Step
 from tconv.steps.frame import Frame, checked_fill
 from tconv.steps.geometry import canonical_size, height_axis, height_width, lead, on_each
 from tconv.steps.resize import check_averaging, resized_to
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv.errors import TconvError, TconvErrors, UsageError, raise_all
 from tconv.grammar import quoted
-from tconv.tensor import Step
+from tconv.step import Step
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tconv.tensor import Scan, Stream, Tensor
+    from tconv.step import Scan
+    from tconv.tensor import Stream, Tensor
 
 _HOW = 'write match("*.norm.*": cast(float32), "*": cast(float16))'
 

@@ -13,11 +13,11 @@ from tconv.dtypes import dtype
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise
 from tconv.small_files import read_small
+from tconv.step import Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.clamp import number
 from tconv.steps.origin import is_normalized, marked_range
 from tconv.steps.touch import on_touched
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array, Pick

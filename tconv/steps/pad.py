@@ -12,9 +12,9 @@ import numpy as np
 from tconv.beside import Record, with_record
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import TconvError, UsageError
+from tconv.step import Step
 from tconv.steps.frame import Frame, checked_fill
 from tconv.steps.geometry import MAX_SIDE, canonical_size, each, height_axis, height_width, lead, on_each
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv import ops
 from tconv.errors import TconvError, UsageError
+from tconv.step import Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.geometry import on_each
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.tensor import Stream, Tensor

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from tconv.errors import TconvError
 from tconv.ops import Permute
+from tconv.step import Step
 from tconv.steps.geometry import on_each
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.tensor import Stream, Tensor

@@ -22,14 +22,16 @@ from tconv.quant.op import UNDECIDED, Numbers, Quantize
 from tconv.quant.ranges import Calibration
 from tconv.quant.search import METHODS
 from tconv.quant.short import Short, fallen_short
+from tconv.step import Rules, Step
 from tconv.steps.clamp import number
 from tconv.steps.touch import on_touched
-from tconv.tensor import Spec, Step, Tensor
+from tconv.tensor import Spec, Tensor
 from tconv.twins import firsts
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
-    from tconv.tensor import Scan, Stream
+    from tconv.step import Scan
+    from tconv.tensor import Stream
 
 NF4_GROUP = 64  # as in QLoRA
 
@@ -47,6 +49,7 @@ class Quant(Step):
     """
 
     name: ClassVar[str] = "quantize"
+    heeds: ClassVar[frozenset[str]] = frozenset(("keep", "min_sqnr"))
     usage: ClassVar[str] = "quantize(int8), quantize(uint8, axis=None, calibrate=percentile), quantize(int4, group=128)"
     choices: ClassVar[Mapping[str, Sequence[str]]] = {"dtype": TARGETS, "scheme": SCHEMES, "calibrate": METHODS}
 
@@ -95,6 +98,15 @@ class Quant(Step):
     def short(self) -> Mapping[str, Short]:
         """Tensors of which quantizing leaves too little, as far as that is known."""
         return {}
+
+    def heeding(self, rules: Rules) -> Quant:
+        min_sqnr = rules.min_sqnr if self.min_sqnr is None else self.min_sqnr
+        return replace(
+            self,
+            keep=(*self.keep, *(text.partition("=")[0] for text in rules.keep)),  # =DTYPE is for casts
+            min_sqnr=min_sqnr,
+            otherwise=self.otherwise if min_sqnr is None or self.otherwise else rules.otherwise,
+        )
 
     @property
     def needs_scan(self) -> bool:

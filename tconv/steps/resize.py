@@ -12,11 +12,11 @@ import numpy as np
 
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Resizing
+from tconv.step import Step
 from tconv.steps import resample
 from tconv.steps.alike import once_a_kind
 from tconv.steps.aspect import contained, covering, with_longest
 from tconv.steps.geometry import canonical_size, height_axis, height_width, on_each
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -12,11 +12,11 @@ import numpy as np
 from tconv import dtypes
 from tconv.errors import TconvError, UsageError
 from tconv.ops import Elementwise, Promise, is_stated
+from tconv.step import Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.convention import CONVENTIONS, conventional
 from tconv.steps.origin import chain, is_normalized, marked_range
 from tconv.steps.touch import on_touched
-from tconv.tensor import Step
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType

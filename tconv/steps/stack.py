@@ -9,7 +9,8 @@ from tconv.errors import TconvError, UsageError
 from tconv.grammar import quoted
 from tconv.ops import place
 from tconv.parts import Parts
-from tconv.tensor import Spec, Step, Tensor
+from tconv.step import Step
+from tconv.tensor import Spec, Tensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -14,7 +14,8 @@ from tconv.training import training_state
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
-    from tconv.tensor import Step, Stream
+    from tconv.step import Step
+    from tconv.tensor import Stream
 
 
 SETTLED = frozenset(("quantized", "made"))  # attributes of tensors that are what they are to be

@@ -11,7 +11,8 @@ from tconv import registry
 from tconv.errors import TconvError, raise_all
 from tconv.parts import Parts
 from tconv.rows import rows
-from tconv.tensor import Spec, Step, Tensor
+from tconv.step import Step
+from tconv.tensor import Spec, Tensor
 
 if TYPE_CHECKING:
     from tconv.ops import Op

@@ -9,7 +9,7 @@ import pytest
 
 import tconv
 from tconv.request import Request
-from tconv.tensor import ReadOptions, WriteOptions
+from tconv.writer import ReadOptions, WriteOptions
 
 
 def test_every_name_is_there_and_listed() -> None:

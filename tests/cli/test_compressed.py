@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from tconv.formats.safetensors import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.cli.conftest import Ran
 
 Tconv = Callable[..., Ran]

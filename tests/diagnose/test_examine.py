@@ -24,7 +24,7 @@ from tconv.evaluate import evaluate
 from tconv.inputs import find
 from tconv.pipeline import steps_from_text
 from tconv.request import Silent
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.shared_data import shared
 
 

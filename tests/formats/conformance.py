@@ -25,7 +25,8 @@ import pytest
 from tconv import registry
 from tconv.dtypes import DTYPES, from_numpy
 from tconv.errors import TconvError, raise_all
-from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor, Writer
+from tconv.tensor import Extra, Spec, Stream, Tensor
+from tconv.writer import ReadOptions, Writer
 
 if TYPE_CHECKING:
     from tconv.ops import Array

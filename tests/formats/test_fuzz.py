@@ -22,7 +22,7 @@ from safetensors.numpy import save
 from tconv import registry
 from tconv.errors import TconvError, TconvErrors, raise_all
 from tconv.evaluate import evaluate
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.conformance import same
 from tests.formats.test_npz import load
 from tests.formats.test_safetensors import library

@@ -21,7 +21,8 @@ from hypothesis.extra import numpy as hnp
 from tconv.dtypes import DTYPES, dtype
 from tconv.errors import TconvError
 from tconv.formats.npy import NpyWriter, read
-from tconv.tensor import Extra, ReadOptions, Ref, Spec
+from tconv.tensor import Extra, Ref, Spec
+from tconv.writer import ReadOptions
 from tests.formats.conformance import Reading, Writing, assert_same, random_bits, same, values
 from tests.shared_data import manifest, shared
 

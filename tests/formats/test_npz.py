@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from tconv.dtypes import dtype
 from tconv.errors import TconvError
 from tconv.formats.npz import NpzWriter, read
-from tconv.tensor import Extra, ReadOptions, Ref, Spec, Stream
+from tconv.tensor import Extra, Ref, Spec, Stream
+from tconv.writer import ReadOptions
 from tests.formats.conformance import Reading, Writing, all_values, assert_same, random_bits, specs_of, values
 from tests.formats.test_npy import NUMPY_DTYPES
 from tests.shared_data import manifest, shared

@@ -17,7 +17,8 @@ from safetensors import deserialize
 from tconv.dtypes import DTYPES, dtype
 from tconv.errors import NotTensor, TconvError
 from tconv.formats.safetensors import SafetensorsWriter, read
-from tconv.tensor import Extra, Range, ReadOptions, Ref, Spec, Stream
+from tconv.tensor import Extra, Range, Ref, Spec, Stream
+from tconv.writer import ReadOptions
 from tests.formats.conformance import Reading, Writing, all_values, assert_same, random_bits, specs_of, values
 from tests.shared_data import manifest, shared
 

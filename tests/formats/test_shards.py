@@ -13,7 +13,8 @@ from safetensors.torch import save_file
 
 from tconv.errors import TconvError
 from tconv.formats import shards
-from tconv.tensor import ReadOptions, Stream
+from tconv.tensor import Stream
+from tconv.writer import ReadOptions
 from tests.formats.sharded import ALL, FIRST, SECOND, bin_folder, safetensors_folder, write_index
 
 ONE, TWO = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"

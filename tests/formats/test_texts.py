@@ -17,7 +17,8 @@ from safetensors.numpy import save_file
 from tconv import registry
 from tconv.dtypes import dtype
 from tconv.errors import TconvError
-from tconv.tensor import Extra, ReadOptions, Spec, Stream
+from tconv.tensor import Extra, Spec, Stream
+from tconv.writer import ReadOptions
 
 Texts = dict[str, tuple[str, ...]]
 

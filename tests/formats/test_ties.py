@@ -18,7 +18,8 @@ from tconv.errors import TconvError
 from tconv.formats.safetensors import SafetensorsWriter
 from tconv.formats.shards import read as read_index
 from tconv.formats.ties import is_tied
-from tconv.tensor import Extra, ReadOptions, Spec, Stream
+from tconv.tensor import Extra, Spec, Stream
+from tconv.writer import ReadOptions
 from tests.formats.conformance import values
 from tests.formats.sharded import write_index
 from tests.formats.test_safetensors import read_file

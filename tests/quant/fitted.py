@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tconv.evaluate import evaluate
 from tconv.request import Silent
 from tconv.scan import Scanner
-from tconv.tensor import Extra, Step, Stream, Tensor
+from tconv.step import Step
+from tconv.tensor import Extra, Stream, Tensor
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from tconv.account import Account
     from tconv.ops import Array
-    from tconv.tensor import Tensor, Visit
+    from tconv.step import Visit
+    from tconv.tensor import Tensor
 
 
 class Counting:

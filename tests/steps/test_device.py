@@ -9,8 +9,9 @@ from tconv.errors import TconvError, UsageError
 from tconv.evaluate import evaluate
 from tconv.ops import MoveTo, place
 from tconv.pipeline import steps_from_text
+from tconv.step import Step
 from tconv.steps.device import Device
-from tconv.tensor import Extra, Step, Stream
+from tconv.tensor import Extra, Stream
 from tests.memory import stream, tensor
 
 

@@ -12,9 +12,10 @@ from tconv.evaluate import evaluate
 from tconv.pipeline import steps_from_text
 from tconv.request import Silent
 from tconv.scan import Scanner
+from tconv.step import Step
 from tconv.steps.cast import Cast
 from tconv.steps.match import Match
-from tconv.tensor import Extra, Step, Stream
+from tconv.tensor import Extra, Stream
 from tests.memory import stream, tensor
 
 

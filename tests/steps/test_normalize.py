@@ -16,11 +16,11 @@ from tconv.errors import TconvError, UsageError
 from tconv.evaluate import evaluate
 from tconv.ops import Promise
 from tconv.pipeline import steps_from_text
+from tconv.step import Step
 from tconv.steps.normalize import Normalize
 from tconv.steps.permute import Permute
 from tconv.steps.scale import Scale
 from tconv.steps.stack import Stack
-from tconv.tensor import Step
 from tests.memory import stream, tensor
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from tconv.errors import TconvError
 from tconv.formats.flat import check_dtypes, left_out
 from tconv.formats.positional import PositionalWriter
 from tconv.formats.raw import RawSource, check_length, checked_bytes, file_size, opened, take, truncated
-from tconv.tensor import Extra, ReadOptions, Spec, Stream, Tensor
+from tconv.tensor import Extra, Spec, Stream, Tensor
+from tconv.writer import ReadOptions
 
 MAGIC = b"PIEH"
 HEADER = struct.Struct("<4sii")

@@ -12,7 +12,7 @@ from tconv.formats.image.header import COLOURS, Header, Picture
 
 if TYPE_CHECKING:
     from tconv.ops import Array
-    from tconv.tensor import ReadOptions
+    from tconv.writer import ReadOptions
 
 _BAND = 1 << 18  # pixels widened at a time: the wide copy stays in the cache, and memory does not grow with the image
 

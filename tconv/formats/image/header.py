@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, NamedTuple, Protocol
 
 from tconv.dtypes import DTYPES, DType
 from tconv.errors import TconvError
-from tconv.tensor import NO_ATTRS, Range, ReadOptions, Spec
+from tconv.tensor import NO_ATTRS, Range, Spec
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tconv.ops import Array
-    from tconv.tensor import Extra, Spec, WriteOptions
+    from tconv.tensor import Extra, Spec
+    from tconv.writer import WriteOptions
 
 _WINDOW = 4096  # bytes read at a time: as a rule the whole header of a photo without a thumbnail
 _EOI, _SOS, _APP1, _APP2 = 0xD9, 0xDA, 0xE1, 0xE2

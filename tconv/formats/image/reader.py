@@ -22,7 +22,8 @@ from tconv.formats.image.channels import assemble
 from tconv.formats.image.exif import place, turn_box
 from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
 from tconv.formats.stamp import Stamp, refuse_changed, stamp
-from tconv.tensor import Extra, Raster, ReadOptions, Scalable, Stream, Tensor
+from tconv.tensor import Extra, Raster, Scalable, Stream, Tensor
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType

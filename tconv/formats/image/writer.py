@@ -14,7 +14,8 @@ from tconv.errors import TconvError
 from tconv.formats.flat import left_out
 from tconv.formats.positional import created, pwrite
 from tconv.suggest import listed
-from tconv.tensor import Extra, ReadOptions, Spec, Writer
+from tconv.tensor import Extra, Spec
+from tconv.writer import ReadOptions, Writer
 
 if TYPE_CHECKING:
     from tconv.ops import Array

@@ -17,7 +17,8 @@ from tconv.formats.torch.objects import StoredTensor
 from tconv.formats.torch.sharing import identity, shared_places
 from tconv.formats.torch.storage import Checkpoint, make_source
 from tconv.formats.torch.tree import Flat, flatten
-from tconv.tensor import Extra, ReadOptions, Ref, Spec, Stream, Tensor
+from tconv.tensor import Extra, Ref, Spec, Stream, Tensor
+from tconv.writer import ReadOptions
 
 # The magic number as a pickle: after two bytes that name the protocol and, from 4 on, the length of a frame.
 _LEGACY = re.compile(rb"\x80[\x02-\x05](\x95[\s\S]{8})?\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19\.")

@@ -16,7 +16,8 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions, Spec, Tensor
+from tconv.tensor import Spec, Tensor
+from tconv.writer import ReadOptions
 from tests.formats.conformance import Reading, values
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from PIL import Image, ImageOps
 
 from tconv.errors import TconvError
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.image.made import (
     AVIF,
     P3,

@@ -15,7 +15,7 @@ from PIL import Image
 from tconv.errors import TconvError
 from tconv.formats.image.channels import assemble, blend, cmyk_to_rgb, convert, luma
 from tconv.formats.image.header import Header, Picture
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

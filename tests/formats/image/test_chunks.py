@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageOps
 
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.image.made import P3, array_of, curve, oriented, photo, png_of, profile, written
 
 RGB = photo(8, 9)

@@ -14,7 +14,7 @@ from PIL import Image
 
 from tconv.formats.image.exif import orientation, place, turn, turn_box
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.conformance import values
 from tests.formats.image.made import exif_of, oriented
 

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image.header import MAX_PIXELS, Header, describe
-from tconv.tensor import ReadOptions, Spec
+from tconv.tensor import Spec
+from tconv.writer import ReadOptions
 
 
 def spec(header: Header, **options: Any) -> Spec:

@@ -14,7 +14,7 @@ from PIL import Image, features
 
 from tconv.errors import TconvError
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.image.made import P3, ImageReading, array_of, curve, over, photo, profile, saved, spec_of, written
 from tests.shared_data import shared
 

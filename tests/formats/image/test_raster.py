@@ -16,7 +16,8 @@ from tconv.errors import TconvError
 from tconv.evaluate import evaluate, raster_of, shrink_of
 from tconv.formats.image.reader import read
 from tconv.pipeline import steps_from_text
-from tconv.tensor import ReadOptions, Tensor
+from tconv.tensor import Tensor
+from tconv.writer import ReadOptions
 from tests.formats.image.made import array_of, oriented, photo, pillow_rgb, saved, written
 
 if TYPE_CHECKING:

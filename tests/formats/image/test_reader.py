@@ -19,7 +19,7 @@ from PIL import Image, ImageFile
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.image.made import (
     AVIF,
     P3,
@@ -357,7 +357,7 @@ NOISY = """
 import pathlib, sys
 from tconv.errors import TconvError
 from tconv.formats.image.reader import read
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
     for frames in ("first", "all"):
         try:

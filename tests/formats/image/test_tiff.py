@@ -19,7 +19,7 @@ from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
 from tconv.formats.image.reader import read
 from tconv.formats.image.tiff import scan
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 from tests.formats.conformance import random_bits
 from tests.formats.image.made import (
     P3,

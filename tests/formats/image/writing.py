@@ -12,7 +12,8 @@ import pytest
 from tconv import registry
 from tconv.dtypes import DTYPES
 from tconv.errors import TconvError
-from tconv.tensor import NO_ATTRS, Extra, Spec, Stream, WriteOptions, Writer
+from tconv.tensor import NO_ATTRS, Extra, Spec, Stream
+from tconv.writer import WriteOptions, Writer
 from tests.formats.conformance import Writing, all_values, assert_same, random_bits
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import torch
 from tconv.dtypes import DTYPES
 from tconv.formats.torch.reader import read
 from tconv.formats.torch.writer import TorchWriter
-from tconv.tensor import ReadOptions, Ref, Stream
+from tconv.tensor import Ref, Stream
+from tconv.writer import ReadOptions
 
 if TYPE_CHECKING:
     from tconv.ops import Array

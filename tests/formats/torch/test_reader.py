@@ -513,7 +513,7 @@ def test_torch_is_never_imported(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from tconv.formats.torch.reader import read; from tconv.formats.torch.writer import TorchWriter
-from tconv.tensor import ReadOptions
+from tconv.writer import ReadOptions
 stream = read(Path({str(path)!r}), "x", ReadOptions())
 TorchWriter([t.spec for t in stream.tensors], stream.extra)
 print(stream.tensors[0].source.read(0, 3), "torch" in sys.modules)
