@@ -36,9 +36,9 @@ def check_report(path: Path, inputs: Sequence[Path], outputs: Sequence[Path]) ->
     """Refuse a report where something else is, or will be; one that is there already is returned as a refusal."""
     problems = _unfit(path) if not path.is_file() else []
     if any(p.exists() and path.exists() and p.samefile(path) for p in inputs):
-        problems = [TconvError("this would replace an input", remedy="give it another name", file=path)]
+        problems = [TconvError("the report would replace an input", remedy="give it another name", file=path)]
     elif any(path == output or path in output.parents for output in outputs):
-        problems = [TconvError("this would be where an output goes", remedy="give it another name", file=path)]
+        problems = [TconvError("the report would be where an output goes", remedy="give it another name", file=path)]
     raise_all(problems)
     return [_existing(path, ())] if path.is_file() else []
 

@@ -160,6 +160,8 @@ def save(statistics: Statistics, path: Path, force: bool) -> None:
 def where(path: Path, inputs: Sequence[Path], force: bool) -> Path:
     """The real path of a file to write; refused where something else is, and unless ``force`` what is there already."""
     real = Path(os.path.realpath(path))
+    if any(one.exists() and real.exists() and one.samefile(real) for one in inputs):
+        raise TconvError("this would replace an input", remedy="give it another name", file=path)
     existing = check_report(real, inputs, ())
     raise_all([] if force else existing)
     return real

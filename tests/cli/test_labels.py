@@ -239,7 +239,7 @@ def test_a_report_does_not_replace_the_file_of_labels(tconv: Tconv, pets: str) -
     Path("labels.csv").write_text("".join(f"{name},1\n" for name in GREYS))
     refused = tconv(pets, "--labels", "labels.csv", "-o", "x.npz", "--report", "labels.csv", "-f")
     assert refused.code == 1
-    assert "this would replace an input" in refused.err
+    assert "the report would replace an input" in refused.err
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
