@@ -198,8 +198,6 @@ def _tell(planned: Plan, terminal: Console) -> None:
         terminal.later(text)
     terminal.flush()
     if terminal.verbose:
-        from tconv.cli.plan import lines
-
         for line in lines(planned):
             terminal.note(line)
 

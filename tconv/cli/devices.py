@@ -39,8 +39,8 @@ def devices(
 
 
 def _table(found: list[Speeds]) -> list[str]:
-    from tconv.cli.table import table
     from tconv.speeds import CASTS, FLOATS
+    from tconv.table import table
 
     header = ["device", "", "by", *(f"{src} to {dst}" for src, dst in CASTS), "there", "back"]
     header += [f"product {name}" for name in FLOATS]

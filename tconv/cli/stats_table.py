@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tconv.cli import reading
-from tconv.cli.table import table
+from tconv.table import table
 
 if TYPE_CHECKING:
     from tconv.calibrated import Calibrated
