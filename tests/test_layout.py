@@ -43,7 +43,7 @@ LAYERS = [
     ["label_matching"],
     ["batches", "scan", "settings", "sharding", "labelling", "superseded", "tying"],
     ["measure"],
-    ["intake", "walk"],
+    ["intake", "recipe_steps", "walk"],
     ["recipes", "spelling", "fold", "pictures"],
     ["chain"],
     ["planner", "schema"],
