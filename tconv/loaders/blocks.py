@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LABELS = "labels"  # the array that is looked for; one of another name has to be there
 FORMATS = ("npy", "npz", "safetensors")
 FLOAT32, INT64 = dtype("float32"), dtype("int64")
-_REWRITE = "write it with tconv, as .npy, .npz or .safetensors"
+_REWRITE = "tconv makes .npy, .npz and .safetensors of it, which are"
 
 
 @dataclass(frozen=True)
