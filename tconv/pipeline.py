@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tconv import registry
 from tconv.errors import UsageError
 from tconv.grammar import Call, Case, literal, parse_chain
-from tconv.parameters import bind, check_names
+from tconv.parameters import WrongParameter, bind, check_names
 from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def build(call: Call) -> Step:
             made = cls(**bind(cls, args, call.kwargs))
     except UsageError as problem:
         wrong, hint = _nearest_word(cls, call)
-        problem.remedy = hint or problem.remedy or f"for example {cls.usage}"
+        if not (isinstance(problem, WrongParameter) and problem.remedy):  # which knows best
+            problem.remedy = hint or problem.remedy or f"for example {cls.usage}"
         if problem.position is None:
             problem.position = _place(cls, call, getattr(problem, "parameter", wrong))
         raise problem.at(step=call.text) from None

@@ -156,6 +156,7 @@ def test_a_file_that_breaks_on_the_way_is_named(tconv: Tconv) -> None:
     ("words", "reason"),
     [
         (("--device", "cda"), "there is no device 'cda'; did you mean cuda"),
+        (("--step", "device(gpu)"), "device(gpu), position 8: there is no device 'gpu'; there are cuda, cuda:1 …, mps"),
         (("--step", "device(cda)"), "device(cda), position 8: there is no device 'cda'; did you mean cuda"),
         (("--device-batch", "3"), "--device-batch without a device; say which: --device cuda"),
         (("--save-device",), "--save-device without a device; say which: --device cuda"),
@@ -192,6 +193,12 @@ def test_a_pipeline_goes_to_a_device_whole(tconv: Tconv, torch: Any) -> None:
     ran = tconv("photos", "--pipeline", "imagenet", *BY_TORCH, "--print", "yaml")
     assert ran.out.startswith("version: 1\n")
     assert "steps:\n  - device: torch\n  - resize" in ran.out
+    written = "version: 1\nsteps:\n  - device: cuda:99\n  - scale\n  - device: cpu\n"
+    Path("p.yaml").write_text(written)
+    ran = tconv("photos", "--pipeline", "p.yaml", "--print", "yaml")  # for another machine than this
+    assert (ran.code, ran.out, ran.err) == (0, written, "")
+    ran = tconv("photos", "--normalize", "--device", "cuda:99", "--print", "steps")
+    assert (ran.code, ran.out, ran.err) == (0, "device(cuda:99) | scale\n", "")
     Path("p.yaml").write_text("version: 1\nsteps: [device: cuda:1, scale, device: cpu]\n")
     assert tconv("plan", "photos", "--pipeline", "p.yaml").code == (0 if torch.cuda.device_count() > 1 else 1)
 
