@@ -48,8 +48,11 @@ def elsewhere() -> Iterator[None]:
 
 
 def resolve(name: str) -> Meant:
-    """The device of that name. Raises ``TconvError`` where it is not there: never is another one taken instead."""
-    return Meant(name) if name in (CPU, BY_TORCH) or _elsewhere.get() else _found(name)
+    """The device of that name. Raises ``TconvError`` where it is not there, and never takes another one instead;
+    ``UsageError`` for what no device is called.
+    """
+    check(name)
+    return Meant(name) if name == CPU or _elsewhere.get() else _found(name)
 
 
 @cache
@@ -58,6 +61,8 @@ def _found(name: str) -> Meant:
         from tconv.devices import there
     except ImportError:
         return _without_torch(name)
+    if name == BY_TORCH:
+        return Meant(name)
     if name != "auto":
         return Meant(there.device(name))
     device, told = there.best()

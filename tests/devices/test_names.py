@@ -38,9 +38,10 @@ def test_names_that_there_are(name: str) -> None:
     ],
 )
 def test_names_that_there_are_not(name: str, remedy: str) -> None:
-    with pytest.raises(UsageError, match=f"there is no device '{name}'") as caught:
-        check(name)
-    assert caught.value.remedy.startswith(remedy)
+    for asked in (check, resolve):
+        with pytest.raises(UsageError, match=f"there is no device '{name}'") as caught:
+            asked(name)
+        assert caught.value.remedy.startswith(remedy)
 
 
 def test_what_is_done_elsewhere_needs_no_device_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,7 +62,7 @@ def test_the_cpu_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve("auto") == Meant(
         "cpu", "device auto: cpu, as PyTorch is not installed; pip install 'tconv[torch]' brings it"
     )
-    for name in ("cuda", "cuda:1", "mps"):
+    for name in ("cuda", "cuda:1", "mps", "torch"):
         with pytest.raises(TconvError) as caught:
             resolve(name)
         assert str(caught.value) == (
