@@ -50,7 +50,7 @@ def _lines(found: list[Speeds]) -> Iterator[str]:
     yield from _table(found)
     yield ""
     for one in found:
-        told = (f"{half} is {_verdict(one.beside_single(half))}" for half in ("float16", "bfloat16"))
+        told = (f"{half} {_verdict(one.beside_single(half))}" for half in ("float16", "bfloat16"))
         yield f"{one.device} by {one.by}, products beside float32: {', '.join(told)}"
 
 

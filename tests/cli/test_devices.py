@@ -268,7 +268,7 @@ def test_devices_lists_and_measures(tconv: Tconv, torch: Any, monkeypatch: pytes
     assert " ".join(rows[0].split()[:7]) == "cpu tconv, NumPy cast from float32, GB/s"
     assert [row.split()[0] for row in rows[1:4]] == ["cast", "product,", "cpu"]
     assert all(len(line) <= 100 for line in ran.out.splitlines())
-    assert verdicts.startswith("cpu by tconv, NumPy, products beside float32: float16 is ")
+    assert verdicts.startswith("cpu by tconv, NumPy, products beside float32: float16 ")
     told = json.loads(tconv("devices", "--json").out)
     assert told["more"] is None
     for one in told["devices"]:
