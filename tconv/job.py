@@ -14,7 +14,7 @@ from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
-from tconv.placed.carry import BATCH
+from tconv.placed.batching import BATCH
 from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
 from tconv.resume import AnotherRun, Done, Ledger, complete, is_begun
