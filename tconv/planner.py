@@ -144,11 +144,13 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     asked = chain.asked(request)
     heard = chain.devices_heard(request, asked)
+    decoder = chain.jpeg_device(request, asked)
+    heard += chain.decoder_heard(decoder)
     pictures.refuse_unheld(request, form, asked)
     found = find(request.inputs, apart=request.labels if isinstance(request.labels, Path) else None)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
-    streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
+    streams, failures = read_all(inputs, _reading(request, form, decoder), progress)
     known |= {Path(e.file): e for e in failures}
     if not streams:
         refuse_bad(list(known.values()), remedy="")
@@ -166,6 +168,11 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
             raise
         refuse_bad([*known.values(), problem], SKIP_REMEDY if request.on_bad == "error" else "")
         raise
+
+
+def _reading(request: Request, form: Format | None, decoder: str) -> Request:
+    read = pictures.reading(request, form)
+    return replace(request, read=replace(read, jpeg_device=decoder) if decoder else read)
 
 
 def _drafted(

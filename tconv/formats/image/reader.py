@@ -17,7 +17,7 @@ import numpy as np
 
 from tconv import registry
 from tconv.errors import TconvError, printable
-from tconv.formats.image import jpeg
+from tconv.formats.image import jpeg, on_gpu
 from tconv.formats.image.channels import assemble
 from tconv.formats.image.exif import place, turn_box
 from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
@@ -77,6 +77,8 @@ class ImageSource(Scalable):
     @property
     def decoder(self) -> str:
         """The library that decodes the pixels."""
+        if self._on_gpu:
+            return f"torchvision on {self.options.jpeg_device}"
         usual = "Pillow" if self.header.dtype in (BOOL, UINT8) else "OpenCV"
         return self.header.library or _LIBRARIES.get(self.family, usual)
 
@@ -133,8 +135,14 @@ class ImageSource(Scalable):
 
     @property
     def _direct(self) -> bool:
+        if self._on_gpu:
+            return False
         plain = self.family == "jpeg" and self.header.colour != "cmyk" and self._orientation == 1
         return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
+
+    @property
+    def _on_gpu(self) -> bool:
+        return bool(self.options.jpeg_device) and on_gpu.may(self.family, self.header)
 
     @property
     def _orientation(self) -> int:
@@ -142,15 +150,19 @@ class ImageSource(Scalable):
 
     def _assemble(self, data: bytes, out: Array) -> None:
         every = self.options.frames == "all" and self.header.frames > 1
-        decoder = _family(self.family)
         places = out if every else out[None]
         done = 0
-        for picture in decoder.decode(data, self.header, len(places)):
+        for picture in self._pictures(data, len(places)):
             _check(picture, self.header)
             place(assemble(picture, self.header, self.options), self._orientation, places[done])
             done += 1
         if done < len(places):
             raise EOFError(f"it has {done} frames of the {len(places)} that it should have")
+
+    def _pictures(self, data: bytes, count: int) -> Iterator[Picture]:
+        if self._on_gpu:
+            return on_gpu.decode(data, self.header, self.options.jpeg_device, self.path)
+        return _family(self.family).decode(data, self.header, count)
 
 
 def _scan(path: Path, options: ReadOptions) -> tuple[str, Header, Stamp]:
