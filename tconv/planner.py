@@ -16,6 +16,7 @@ from tconv.fold import Planned, plan_all, told
 from tconv.inputs import Found, Input, find, natural
 from tconv.intake import names_of, read_all
 from tconv.labels import Labelling
+from tconv.placed.batching import BATCH
 from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
@@ -72,7 +73,9 @@ class Plan:
 
     @property
     def peak_memory(self) -> int:
-        """Bytes that the values being converted take at most: the largest pieces, one a worker, within the limit."""
+        """Bytes that the values being converted take at most: the largest pieces, one a worker, or as many as go to a
+        device at once, within the limit.
+        """
         return self._peak[0]
 
     @property
@@ -83,15 +86,17 @@ class Plan:
 
     @cached_property
     def _peak(self) -> tuple[int, tuple[str, int]]:
-        costs, largest = list[int](), ("", 0)
+        costs, largest, crosses = list[int](), ("", 0), False
+        batch = self.request.device_batch or BATCH
         for file in self.files:
             for i, tensor in enumerate(file.stream.tensors):
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
-                    pieces = list(program(tensor).pieces())
+                    made = program(tensor)
+                    pieces, crosses = list(made.pieces()), crosses or made.crosses
                     largest = max(largest, *((tensor.spec.name, p.cost) for p in pieces), key=lambda found: found[1])
                     costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
-                    costs = sorted(costs, reverse=True)[: self.workers]
+                    costs = sorted(costs, reverse=True)[: self.workers * (batch if crosses else 1)]
         return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest
 
     def sizes(self) -> dict[Path, int]:
