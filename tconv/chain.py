@@ -60,10 +60,10 @@ def devices_heard(request: Request, chain: Sequence[Step]) -> list[str]:
     """What the user should hear of the devices that ``chain`` or the options ask for. Refuses those that are not there,
     and options for what goes to a device where nothing does.
     """
-    steps: list[Any] = [step for whole in chain for step in whole.flat() if step.name == "device"]
+    steps = _device_steps(chain)
     if steps and request.device is not None:
         raise UsageError(f"--device beside {steps[0]}", remedy="say it once")
-    names = [step.where for step in steps] + ([request.device] if request.device is not None else [])
+    names = _devices(request, chain)
     given = [("--device-batch", request.device_batch), ("--save-device", request.save_device)]
     if idle := [option for option, value in given if value and not names]:
         raise UsageError(f"{' and '.join(idle)} without a device", remedy="say which: --device cuda")
@@ -72,6 +72,39 @@ def devices_heard(request: Request, chain: Sequence[Step]) -> list[str]:
     from tconv.devices.names import resolve  # which most jobs do without
 
     return list(filter(None, dict.fromkeys(resolve(name).note for name in names)))
+
+
+def jpeg_device(request: Request, chain: Sequence[Step]) -> str:
+    """The device that is to decode JPEGs, "" for none. Refuses that where there is none that can."""
+    if not request.gpu_jpeg:
+        return ""
+    if request.read.fast:
+        raise UsageError(
+            "--gpu-jpeg and --fast exclude each other", remedy="a GPU decodes whole pictures, and that fast"
+        )
+    from tconv.devices.names import BY_TORCH, check_decoder, resolve
+
+    names = _devices(request, chain)
+    found = [device for device in (resolve(name).device for name in names) if device.startswith(("cuda", BY_TORCH))]
+    if not found:
+        asked = f", and there is only {names[0]}" if names else ""
+        raise UsageError(f"--gpu-jpeg needs a CUDA device{asked}", remedy="say which: --device cuda")
+    check_decoder(found[0])
+    return found[0]
+
+
+def decoder_heard(device: str) -> list[str]:
+    """What the user should hear of JPEGs that a device decodes."""
+    return [f"JPEGs are decoded on {device}: pixels differ a little from those of the exact decoder"] if device else []
+
+
+def _device_steps(chain: Sequence[Step]) -> list[Any]:
+    return [step for whole in chain for step in whole.flat() if step.name == "device"]
+
+
+def _devices(request: Request, chain: Sequence[Step]) -> list[str]:
+    """The names of all that are asked for."""
+    return [step.where for step in _device_steps(chain)] + ([request.device] if request.device is not None else [])
 
 
 def refuse_idle_rules(steps: Sequence[Step], names: Sequence[str]) -> None:

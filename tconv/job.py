@@ -96,6 +96,7 @@ def _attempt(
             _verify(planned, done, staging, progress)
         for text in (
             *outcome.notes,
+            *_exactly(planned),
             *beyond(planned, outcome),
             *(t for ledger in ledgers.values() for t in ledger.earlier),
             *losses(planned, outcome.lost),
@@ -125,6 +126,18 @@ def _idle_devices(planned: Plan) -> list[str]:
     from tconv.crossings import idle_devices
 
     return idle_devices(planned)
+
+
+def _exactly(planned: Plan) -> list[str]:
+    """That pictures which were for a GPU to decode were not all for it."""
+    if not planned.request.gpu_jpeg:
+        return []
+    from tconv.devices import nvjpeg
+    from tconv.explain import leaves, stored
+
+    paths = {leaf.source.path for tensor in stored(planned) for leaf in leaves(tensor)}
+    count = nvjpeg.left(paths)
+    return [f"{count:,} of the JPEGs were decoded exactly, on the CPU, as the GPU did not take them"] if count else []
 
 
 def _done(planned: Plan, outcome: Outcome) -> list[Planned]:

@@ -16,6 +16,7 @@ from tconv.fold import Planned, plan_all, told
 from tconv.inputs import Found, Input, find, natural
 from tconv.intake import names_of, read_all
 from tconv.labels import Labelling
+from tconv.placed.batching import BATCH
 from tconv.registry import Format
 from tconv.request import Progress, Request
 from tconv.runner import default_workers
@@ -62,7 +63,9 @@ class Plan:
 
     @property
     def peak_memory(self) -> int:
-        """Bytes that the values being converted take at most: the largest pieces, one a worker, within the limit."""
+        """Bytes that the values being converted take at most: the largest pieces, one a worker, or as many as go to a
+        device at once, within the limit.
+        """
         return self._peak[0]
 
     @property
@@ -73,15 +76,18 @@ class Plan:
 
     @cached_property
     def _peak(self) -> tuple[int, tuple[str, int]]:
-        costs, largest = list[int](), ("", 0)
+        costs, largest, crosses = list[int](), ("", 0), False
+        batch = self.request.device_batch or BATCH
         for file in self.files:
             for i, tensor in enumerate(file.stream.tensors):
                 if file.writer.stored(i):
                     item = tensor.spec.dtype.itemsize
-                    pieces = list(program(tensor).costly(self.workers))
+                    made = program(tensor)
+                    crosses = crosses or made.crosses
+                    pieces = list(made.costly(self.workers * (batch if crosses else 1)))
                     largest = max([largest, *((tensor.spec.name, p.cost) for p in pieces)], key=lambda found: found[1])
                     costs += [p.cost + (p.hi - p.lo) * item for p in pieces]
-                    costs = sorted(costs, reverse=True)[: self.workers]
+                    costs = sorted(costs, reverse=True)[: self.workers * (batch if crosses else 1)]
         return max(costs[0], min(sum(costs), self.request.max_memory)) if costs else 0, largest
 
     def sizes(self) -> dict[Path, int]:
@@ -134,13 +140,15 @@ def draft(request: Request, progress: Progress, bad: dict[Path, TconvError], sca
         raise UsageError("--resume does not know all that a --report tells", remedy="leave one of them out")
     asked = chain.asked(request)
     heard = chain.devices_heard(request, asked)
+    decoder = chain.jpeg_device(request, asked)
+    heard += chain.decoder_heard(decoder)
     pictures.refuse_unheld(request, form, asked)
     apart = request.labels if isinstance(request.labels, Path) else None
     found = find(request.inputs, apart=apart, wanted=request.wanted)
     _refuse_mixed(found.inputs)
     known = {**bad, **{Path(e.file): e for e in found.failures}}
     inputs = [i for i in found.inputs if i.path not in known]
-    streams, failures = read_all(inputs, replace(request, read=pictures.reading(request, form)), progress)
+    streams, failures = read_all(inputs, _reading(request, form, decoder), progress)
     known |= {Path(e.file): e for e in failures}
     if not streams:
         refuse_bad(list(known.values()), remedy="")
@@ -170,6 +178,11 @@ def _refuse_mixed(inputs: Sequence[Input]) -> None:
                 remedy=f"--resume -o {one.path.parent}/ completes that",
                 file=one.path,
             )
+
+
+def _reading(request: Request, form: Format | None, decoder: str) -> Request:
+    read = pictures.reading(request, form)
+    return replace(request, read=replace(read, jpeg_device=decoder) if decoder else read)
 
 
 def _drafted(

@@ -57,6 +57,7 @@ class Request:
     device: str | None = None
     device_batch: int | None = None
     save_device: bool = False
+    gpu_jpeg: bool = False
     force: bool = False
     resume: bool = False
 

@@ -27,6 +27,7 @@ INPUT = {
     "exif": "Whether images are turned upright; true by default.",
     "max-pixels": "Refuse images that are larger.",
     "fast": "Whether a resize gets large JPEGs at a fraction of their size; false by default, which is exact.",
+    "gpu-jpeg": "Whether the CUDA device of the steps decodes JPEGs; false by default, which is exact.",
     "range": "The interval in which the values lie: [0, 255], or 0,255.",
     "layout": "Axes of input arrays: HWC, NCHW …",
     "only": "Globs: the tensors whose name matches.",

@@ -117,6 +117,7 @@ OPTIONS = {
     "--letterbox": "--step 'letterbox(640) | scale'",
     "--silent": "--quiet",
     "--cuda": "--device cuda",
+    "--nvjpeg": "--gpu-jpeg",
     "--gpu": "--device cuda",
     "--cpu": "--device cpu",
 }

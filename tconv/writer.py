@@ -18,7 +18,7 @@ class ReadOptions:
     """How to read, for the formats that have a choice; the defaults are those of the command line.
 
     ``channels``: "keep" gives a file's own, and so does "own", but RGB for the inks of CMYK. ``fast``: what a resize
-    makes smaller may be decoded at a fraction of its size.
+    makes smaller may be decoded at a fraction of its size. ``jpeg_device``: the device that decodes JPEGs, "" for none.
     """
 
     channels: Literal["rgb", "bgr", "gray", "rgba", "keep", "own"] = "rgb"
@@ -28,6 +28,7 @@ class ReadOptions:
     exif: bool = True
     max_pixels: int | None = None
     fast: bool = False
+    jpeg_device: str = ""
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ FRAMEWORKS = {
     "tconv.devices.bits": {"torch"},
     "tconv.devices.lane": {"torch"},
     "tconv.devices.lookup": {"torch"},
+    "tconv.devices.nvjpeg": {"torch", "torchvision"},
     "tconv.devices.rounding": {"torch"},
     "tconv.devices.speed": {"torch"},
     "tconv.devices.there": {"torch"},

@@ -71,6 +71,17 @@ def test_a_plan_takes_no_time_for_each_piece() -> None:
     assert 0 < made.peak_memory <= 1 << 30
 
 
+def test_the_memory_is_that_of_all_that_goes_to_a_device_at_once() -> None:
+    pytest.importorskip("torch")
+    np.save("x.npy", np.zeros(1 << 23, np.float32))
+    asked: dict[str, Any] = {"sugar": Sugar(to="float16"), "device": "torch", "workers": 2}
+    piece = (1 << 20) * (4 + 2 + 4 + 2 + 2)  # read, made, sent, come back, and handed to the writer
+    assert planned("x.npy", **asked, device_batch=3).peak_memory == 2 * 3 * piece
+    assert planned("x.npy", **asked, device_batch=1).peak_memory == 2 * piece
+    assert planned("x.npy", **asked).peak_memory == 8 * piece  # there are no more
+    assert planned("x.npy", **asked, max_memory=5 * piece).peak_memory == 5 * piece
+
+
 def test_what_is_in_the_way_does_not_keep_anyone_from_planning() -> None:
     np.save("x.npy", np.zeros(3))
     Path("y.npy").touch()

@@ -106,6 +106,8 @@ class Options(ReadingOptions, total=False):
     """Tensors that go there at once, at most; None for 64."""
     save_device: bool
     """In ``.pt`` they are tensors of that device, not of the CPU."""
+    gpu_jpeg: bool
+    """That device, a CUDA one, decodes JPEGs, by torchvision; pixels differ a little from the exact ones."""
     report: str | os.PathLike[str] | None
     """A JSON file that tells what was lost."""
     verify: bool

@@ -79,6 +79,7 @@ def convert(
     device: o.DeviceName = None,
     device_batch: o.DeviceBatch = None,
     save_device: o.SaveDevice = False,
+    gpu_jpeg: o.GpuJpeg = False,
     dry_run: o.DryRun = False,
     print_: o.Print = None,
     on_bad: o.OnBad = "error",
@@ -171,6 +172,7 @@ def convert(
         device=device,
         device_batch=device_batch,
         save_device=save_device,
+        gpu_jpeg=gpu_jpeg,
     )
     if settings:
         request = asked.settled(request, settings, ctx)

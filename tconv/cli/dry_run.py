@@ -93,10 +93,11 @@ def idle_options(planned: Plan) -> list[str]:
     from tconv.writer import ReadOptions
 
     if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
-        return _idle_fast(planned) if planned.request.read.fast else []
+        return [*_idle_fast(planned), *_idle_gpu(planned)]
     usual = asdict(ReadOptions())
     given = [name for name, value in asdict(planned.request.read).items() if value != usual[name]]
     names = ["--no-exif" if name == "exif" else f"--{name.replace('_', '-')}" for name in given]
+    names += ["--gpu-jpeg"] * planned.request.gpu_jpeg
     return [f"no input is an image, so nothing comes of {' and '.join(names)}"] if names else []
 
 
@@ -104,9 +105,19 @@ def _idle_fast(planned: Plan) -> list[str]:
     from tconv.evaluate import shrink_of
     from tconv.explain import leaves, stored
 
+    if not planned.request.read.fast:
+        return []
     if any(shrink_of(leaf) > 1 for tensor in stored(planned) for leaf in leaves(tensor)):
         return []
     return ["nothing comes of --fast: a resize has to come first, and make a JPEG a quarter of its size or less"]
+
+
+def _idle_gpu(planned: Plan) -> list[str]:
+    from tconv.explain import decoders
+
+    if not planned.request.gpu_jpeg or any(name.startswith("torchvision") for name, _ in decoders(planned)):
+        return []
+    return ["nothing comes of --gpu-jpeg: no input is a JPEG in colour"]
 
 
 def register(app: typer.Typer) -> None:

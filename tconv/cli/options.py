@@ -260,6 +260,10 @@ DeviceBatch = Annotated[
 ]  # fmt: skip
 SaveDevice = Annotated[bool, flag(RUNNING, "In .pt they are tensors of that device, not of the CPU.", "--save-device")]
 
+GpuJpeg = Annotated[
+    bool, flag(IMAGES, "The CUDA device of --device decodes JPEGs, by torchvision; not exact.", "--gpu-jpeg")
+]
+
 DryRun = Annotated[bool, flag(RUNNING, "Print the plan, from headers alone.", "-n", "--dry-run")]
 Print = Annotated[
     Literal["plan", "steps", "yaml", "json"] | None,

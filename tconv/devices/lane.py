@@ -83,7 +83,7 @@ class Load:
     def sent(self, slots: Sequence[Tensor], kind: torch.dtype) -> Tensor:
         """What is in ``slots``, of equal size, as the rows of one tensor there, which ``working`` waits for."""
         way = self.way
-        with _on(way.copies):
+        with on(way.copies):
             rows = torch.empty((len(slots), slots[0].numel()), dtype=slots[0].dtype, device=way.device)
             if (whole := _adjacent(slots)) is not None:
                 rows.copy_(whole, non_blocking=way.cuda)
@@ -95,14 +95,14 @@ class Load:
 
     def working(self) -> AbstractContextManager[Any]:
         """The context in which the device works on what was sent."""
-        return _on(self.way.work)
+        return on(self.way.work)
 
     def back(self, results: Sequence[Tensor]) -> list[Array]:
         """What was made in ``working``, on the host and complete, until the load is done with."""
         way = self.way
         _after(way.work, way.copies, results)
         self._back.reserve(sum((made.numel() + 1) * made.itemsize for made in results))
-        with _on(way.copies):
+        with on(way.copies):
             home = [self._back.take(made.numel(), made.dtype).view(made.shape) for made in results]
             for here, made in zip(home, results, strict=True):
                 here.copy_(made, non_blocking=way.cuda)
@@ -122,7 +122,8 @@ def _recorded(stream: torch.cuda.Stream) -> torch.cuda.Event:
     return event
 
 
-def _on(stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
+def on(stream: torch.cuda.Stream | None) -> AbstractContextManager[Any]:
+    """The context in which what is to be done is told to the stream, if there are any."""
     return torch.cuda.stream(stream) if stream is not None else nullcontext()
 
 

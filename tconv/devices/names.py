@@ -73,3 +73,15 @@ def _without_torch(name: str) -> Meant:
     if name == "auto":
         return Meant(CPU, f"device auto: cpu, as PyTorch is not installed; {INSTALL}")
     raise TconvError(f"the device {name} needs PyTorch, which is not installed", remedy=INSTALL)
+
+
+def check_decoder(device: str) -> None:
+    """Raise ``TconvError`` where no JPEG can be decoded on ``device``, which is one."""
+    if _elsewhere.get():
+        return
+    try:
+        from tconv.devices import nvjpeg
+    except (ImportError, RuntimeError) as problem:  # the latter if it is for another version of PyTorch
+        reason = "--gpu-jpeg needs torchvision with decode_jpeg, which is not installed"
+        raise TconvError(reason, remedy="pip install torchvision in the build that goes with your PyTorch") from problem
+    nvjpeg.check(device)

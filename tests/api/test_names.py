@@ -33,6 +33,6 @@ def test_a_star_import_shadows_no_builtin_but_open() -> None:
 
 def test_convert_takes_all_that_a_request_has() -> None:
     """A new field of a request is to be added to ``Options``, or to those that the API has otherwise."""
-    otherwise = {"inputs", "output", "sugar", "steps", "read", "write", "own_channels"}
+    otherwise = {"inputs", "output", "sugar", "steps", "read", "write", "own_channels", "jpeg_device"}
     fields = {f.name for cls in (Request, ReadOptions, WriteOptions) for f in dataclasses.fields(cls)} - otherwise
     assert set(typing.get_type_hints(tconv.Options)) == fields | {"stack"}

@@ -141,6 +141,33 @@ def test_out_of_memory_is_told_and_got_over(tconv: Tconv, torch: Any, monkeypatc
         assert {name: made[name].tolist() for name in made} == {f"{n}": [n] * 4 for n in range(8)}
 
 
+@pytest.mark.usefixtures("torch")
+@pytest.mark.parametrize("workers", ["1", "4"])
+def test_a_device_that_breaks_half_way_leaves_nothing(
+    tconv: Tconv, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    from tconv.placed import work
+
+    real, calls = work.worked, iter(range(1000))
+
+    def fails(like: Any, load: Any, slots: Any) -> Any:
+        if next(calls) == 5:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered\nCUDA kernel errors might be …")
+        return real(like, load, slots)
+
+    monkeypatch.setattr(work, "worked", fails)
+    arrays = {f"{n}": np.full((9, n + 1), n, np.float32) for n in range(40)}
+    np.savez("x.npz", **arrays)  # type: ignore[arg-type]  # arrays by name
+    Path("y.npz").write_bytes(b"the old one")
+    ran = tconv("x.npz", "--half", *BY_TORCH, "--device-batch", "2", "-j", workers, "-o", "y.npz", "-f")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "tconv: torch: CUDA error: an illegal memory access was encountered; --device cpu does without\n"
+    )
+    assert Path("y.npz").read_bytes() == b"the old one"
+    assert sorted(path.name for path in Path().iterdir()) == ["x.npz", "y.npz"]
+
+
 @pytest.mark.usefixtures("torch", "examples")
 def test_a_file_that_breaks_on_the_way_is_named(tconv: Tconv) -> None:
     whole = Path("photos/moon.jpg").read_bytes()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from tconv.dtypes import DTYPES, dtype
 from tconv.evaluate import evaluate
@@ -117,3 +118,38 @@ def test_the_tag_of_the_device(tconv: Tconv) -> None:  # noqa: F811  # the fixtu
 
 def test_devices_measures_it(tconv: Tconv) -> None:  # noqa: F811  # the fixture
     assert "cuda:0" in tconv("devices").out
+
+
+@pytest.mark.filterwarnings("ignore:.*TorchVision are deprecated:DeprecationWarning")
+@pytest.mark.parametrize("how", [{}, {"progressive": True}, {"subsampling": 0}, {"restart_marker_blocks": 5}])
+def test_jpegs_are_decoded_on_it_and_nearly_exactly(tconv: Tconv, how: dict[str, Any]) -> None:  # noqa: F811  # as above
+    pytest.importorskip("torchvision")
+    exif = Image.Exif()
+    exif[274] = 6
+    folder = Path("photos")
+    folder.mkdir()
+    for n in range(40):  # smooth, so that rounding of the colours is all the difference
+        y, x = np.mgrid[: 60 + n % 3, : 90 + n % 5]
+        pixels = np.stack([x * 2, y * 3, 127 + n + (x + y) // 3], -1).astype(np.uint8)
+        Image.fromarray(pixels).save(folder / f"{n}.jpg", exif=exif, quality=95, **how)
+    Image.fromarray(pixels).save(folder / "rgb.jpg", keep_rgb=True)
+    Image.fromarray(pixels).convert("CMYK").save(folder / "inks.jpg")
+    ran = tconv("photos", "--device", "cuda", "--gpu-jpeg", "--normalize", "-j", "4", "-o", "x.npz")
+    assert ran.code == 0, ran.err
+    assert "1 of the JPEGs were decoded exactly" in ran.err  # the one that is stored as RGB
+    assert tconv("photos", "--normalize", "-o", "y.npz").code == 0
+    with np.load("x.npz") as made, np.load("y.npz") as exact:
+        for name in exact:
+            assert float(np.abs(made[name] - exact[name]).max()) <= 6 / 255, name
+        assert np.array_equal(made["rgb.jpg"], exact["rgb.jpg"])
+        assert np.array_equal(made["inks.jpg"], exact["inks.jpg"])
+
+
+@pytest.mark.filterwarnings("ignore:.*TorchVision are deprecated:DeprecationWarning")
+def test_a_jpeg_that_is_not_whole_is_refused_there_too(tconv: Tconv) -> None:  # noqa: F811  # as above
+    pytest.importorskip("torchvision")
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)).save("x.jpg")
+    Path("x.jpg").write_bytes(Path("x.jpg").read_bytes()[:-900] + b"\xff\xd9")
+    ran = tconv("x.jpg", "--device", "cuda", "--gpu-jpeg", "-o", "x.npy")
+    assert ran.code == 1
+    assert "x.jpg: truncated or corrupt" in ran.err

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _WINDOW = 4096  # bytes read at a time: as a rule the whole header of a photo without a thumbnail
 _EOI, _SOS, _APP1, _APP2 = 0xD9, 0xDA, 0xE1, 0xE2
 _EXIF, _XMP, _ICC = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0", b"ICC_PROFILE\0"
-_FRAMES = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))  # baseline, extended and progressive; Huffman and arithmetic
+FRAMES = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))  # baseline, extended and progressive; Huffman and arithmetic
 _OTHER_FRAMES = {0xC3: "lossless", 0xCB: "lossless arithmetic", 0xF7: "JPEG-LS"} | dict.fromkeys(
     (0xC5, 0xC6, 0xC7, 0xCD, 0xCE, 0xCF), "hierarchical"
 )
@@ -44,8 +44,8 @@ def scan(file: BinaryIO, every: bool) -> Header:
     header: Header | None = None
     exif = xmp = b""
     profile = dict[bytes, bytes]()
-    for marker, body in _segments(file):
-        if marker in _FRAMES:
+    for marker, body in segments(file):
+        if marker in FRAMES:
             header = _frame(body)
         elif marker in _OTHER_FRAMES:
             raise TconvError(f"a {_OTHER_FRAMES[marker]} JPEG, which tconv does not read", remedy=_RESAVE)
@@ -63,7 +63,7 @@ def scan(file: BinaryIO, every: bool) -> Header:
     return replace(header, orientation=orientation(exif, xmp), profile=unusual(whole))
 
 
-def _segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+def segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
     """(marker, body) of the segments up to the first scan."""
     window = file.read(_WINDOW)
     at = 2  # behind the start marker

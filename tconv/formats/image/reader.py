@@ -17,7 +17,7 @@ import numpy as np
 
 from tconv import registry
 from tconv.errors import TconvError, printable
-from tconv.formats.image import jpeg
+from tconv.formats.image import jpeg, on_gpu
 from tconv.formats.image.channels import assemble
 from tconv.formats.image.exif import place, turn_box
 from tconv.formats.image.header import BOOL, COLOURS, UINT8, Family, Header, Picture, describe
@@ -75,8 +75,13 @@ class Kind:
     @property
     def direct(self) -> bool:
         """Whether what the JPEG decoder gives is the picture."""
-        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1
+        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1 and not self.on_gpu
         return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the user wants it decoded there, and it can be."""
+        return bool(self.options.jpeg_device) and on_gpu.may(self.family, self.header)
 
     @property
     def orientation(self) -> int:
@@ -134,6 +139,8 @@ class ImageSource(Scalable):
     @property
     def decoder(self) -> str:
         """The library that decodes the pixels."""
+        if self.kind.on_gpu:
+            return f"torchvision on {self.kind.options.jpeg_device}"
         usual = "Pillow" if self.header.dtype in (BOOL, UINT8) else "OpenCV"
         return self.header.library or _LIBRARIES.get(self.kind.family, usual)
 
@@ -179,17 +186,21 @@ class ImageSource(Scalable):
         return data
 
     def _assemble(self, data: bytes, out: Array) -> None:
-        header, options = self.kind.header, self.kind.options
-        every = options.frames == "all" and header.frames > 1
-        decoder = _family(self.kind.family)
-        places = out if every else out[None]
+        kind = self.kind
+        places = out if kind.options.frames == "all" and kind.header.frames > 1 else out[None]
         done = 0
-        for picture in decoder.decode(data, header, len(places)):
-            _check(picture, header)
-            place(assemble(picture, header, options), self.kind.orientation, places[done])
+        for picture in self._pictures(data, len(places)):
+            _check(picture, kind.header)
+            place(assemble(picture, kind.header, kind.options), kind.orientation, places[done])
             done += 1
         if done < len(places):
             raise EOFError(f"it has {done} frames of the {len(places)} that it should have")
+
+    def _pictures(self, data: bytes, count: int) -> Iterator[Picture]:
+        kind = self.kind
+        if kind.on_gpu:
+            return on_gpu.decode(data, kind.header, kind.options.jpeg_device, self.path)
+        return _family(kind.family).decode(data, kind.header, count)
 
 
 def _scan(path: Path, options: ReadOptions) -> tuple[str, Header, Stamp]:
