@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,3 +198,20 @@ def test_labels_of_images_that_are_not_wanted_are_no_strays(tconv: Tconv, images
     assert ran.code == 0
     with np.load("x.npz") as file:
         assert file["labels"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+def test_a_file_whose_name_no_format_can_hold_is_bad(tconv: Tconv, images: str, suffix: str) -> None:
+    odd = Path(os.fsdecode(b"im/non\xff.png"))
+    try:
+        Path("im/1.png").rename(odd)
+    except OSError:
+        pytest.skip("file names are Unicode text here")
+    wanted = ("--only", "6.png", "--only", "non*")
+    ran = tconv(images, *wanted, "-o", f"x.{suffix}")
+    assert ran.code == 1
+    assert ran.err.startswith("tconv: im/non\\udcff.png: the name is not valid Unicode text; rename it, or --skip it")
+    ran = tconv(images, *wanted, "-o", f"x.{suffix}", "--on-bad", "skip")
+    assert (ran.code, ran.out) == (3, f"x.{suffix}\n")
+    assert ran.err == "skipped: im/non\\udcff.png: the name is not valid Unicode text; rename it, or --skip it\n"
+    assert tconv(images, *wanted, "-o", "x.npy").code == 0  # which has no place for names

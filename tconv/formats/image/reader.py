@@ -75,8 +75,13 @@ class Kind:
     @property
     def direct(self) -> bool:
         """Whether what the JPEG decoder gives is the picture."""
-        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1
+        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1 and not self.every
         return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
+
+    @property
+    def every(self) -> bool:
+        """Whether it is all frames of several."""
+        return self.options.frames == "all" and self.header.frames > 1
 
     @property
     def orientation(self) -> int:
@@ -84,8 +89,10 @@ class Kind:
 
     def shrink(self, height: int, width: int) -> int:
         """For a resize to that size the file is decoded at one such-th of its own."""
+        if not self.options.fast or self.family != "jpeg" or self.every:
+            return 1
         high, wide = self.spec.shape[:2]
-        if not self.options.fast or self.family != "jpeg" or min(high, wide) < _SMALL:
+        if min(high, wide) < _SMALL:
             return 1
         gap = min(high / height, wide / width)
         return next((n for n in _SHRINKS if gap >= _GAP * n), 1)
@@ -180,9 +187,8 @@ class ImageSource(Scalable):
 
     def _assemble(self, data: bytes, out: Array) -> None:
         header, options = self.kind.header, self.kind.options
-        every = options.frames == "all" and header.frames > 1
         decoder = _family(self.kind.family)
-        places = out if every else out[None]
+        places = out if self.kind.every else out[None]
         done = 0
         for picture in decoder.decode(data, header, len(places)):
             _check(picture, header)
