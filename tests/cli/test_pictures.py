@@ -303,3 +303,12 @@ def test_nor_does_a_step_change_what_tells_of_pictures(tconv: Tconv, suffix: str
     with np.load("y.npz") as file:
         dtypes = {name: file[name].dtype for name in file}
     assert sorted(map(str, dtypes.values())) == ["float16", "float32"]
+
+
+def test_what_opacity_a_picture_has_is_known_when_it_comes_back(tconv: Tconv) -> None:
+    """Of what is transparent the colours do not bleed in, whether a resize comes at once or later: Pillow's RGBA."""
+    noise = np.random.default_rng(3).integers(0, 256, (24, 30, 4), np.uint8)
+    Image.fromarray(noise).save("a.png")
+    assert tconv("a.png", "--channels", "rgba", "-o", "a.safetensors").code == 0
+    assert tconv("a.safetensors", "--resize", "9x13", "-o", "a.npy").code == 0
+    np.testing.assert_array_equal(np.load("a.npy"), np.asarray(Image.fromarray(noise).resize((13, 9), 2)))
