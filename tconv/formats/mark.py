@@ -5,9 +5,9 @@ It is one string of JSON under the key ``tconv``::
     {"kind": "data", "axes": "HWC", "range": [0, 255], "channels": "BGR"}
 
 ``axes``, ``range`` and ``channels`` (there where they are BGR or CMYK) hold for all tensors, or are maps from the
-tensors' names where they differ; so does ``alpha``, which is true where the last channel is opacity. ``labels`` are the
-names of tensors that are labels, of which none of it is said; ``texts`` are the keys of the metadata that hold a list of
-texts, in JSON.
+tensors' names where they differ; so does ``alpha``, which is true where the last channel is opacity. ``labels`` are
+the names of tensors that are labels, of which none of it is said; ``texts`` are the keys of the metadata that hold a
+list of texts, in JSON.
 """
 
 from __future__ import annotations
