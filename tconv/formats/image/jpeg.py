@@ -102,12 +102,14 @@ def _segments(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
             at += 1
         elif marker in _ALONE:
             at += 2
-        elif marker in (_SOS, _EOI):
+        elif marker == _EOI:
             return
         else:
             end = at + 2 + _length(window, at + 2)
             if end > len(window):
                 window, end, at = _further(file, window, at, end - at), end - at, 0
+            if marker == _SOS:
+                return
             yield marker, window[at + 4 : end], file.tell() - len(window) + at + 4
             at = end
 
