@@ -13,8 +13,6 @@ from tconv.account import Account
 from tconv.fuse import Run, compile_run
 from tconv.fuse.segments import Segment
 from tconv.ops import MoveTo, Op, Whole
-from tconv.placed.carry import Crossing
-from tconv.placed.section import Section, placed
 from tconv.scratch import buffer
 from tconv.tensor import Spec
 
@@ -22,9 +20,10 @@ if TYPE_CHECKING:
     from tconv.dtypes import DType
     from tconv.ops import Array
     from tconv.placed.carry import Making
+    from tconv.placed.section import Section
     from tconv.tensor import Source
 
-Stages: TypeAlias = tuple[Run | Whole | Section, ...]  # what is done to a block, one after the other
+Stages: TypeAlias = "tuple[Run | Whole | Section, ...]"  # what is done to a block, one after the other
 
 
 @lru_cache(maxsize=1024)
@@ -51,7 +50,12 @@ def stages_of(ops: tuple[Op, ...], dtype: DType, rank: int, detail: bool) -> Sta
             run.append(op)
             where += [op] if isinstance(op, MoveTo) else []
     close()
-    return placed(_numbered(stages)) if where else _numbered(stages)
+    numbered = _numbered(stages)
+    if not where:
+        return numbered
+    from tconv.placed.section import placed  # which most jobs do without
+
+    return placed(numbered)
 
 
 def _numbered(stages: list[Run | Whole]) -> tuple[Run | Whole, ...]:
@@ -75,38 +79,50 @@ def below(ops: tuple[Op, ...]) -> tuple[Op, ...] | None:
     return None if any(op is None for op in lowered) else tuple(op for op in lowered if op is not None)
 
 
-def applying(stages: Stages, x: Array, shape: tuple[int, ...], out: Array, first: int = 0) -> Making:
+def apply(stages: Stages, x: Array, shape: tuple[int, ...], out: Array, first: int, lost: Account) -> Account:
     """All operations on the flat ``x``, elements [first, first + x.size) of an array of ``shape``, into ``out``. Where
-    one of them is not elementwise, ``x`` is all of the array.
+    one of them is not elementwise, ``x`` is all of the array. None is done on a device. ``lost``: before, and then in
+    all.
     """
-    lost = Account()
-    for n, stage in enumerate(stages):
-        last = n == len(stages) - 1
-        if isinstance(stage, Run) and stage.inert and not last:
-            lost += stage.check(x)
-        elif isinstance(stage, Section):
-            made, found = yield Crossing(stage, x, shape, first)
-            lost += found
-            x, shape = made, stage.turned(shape)
-        elif isinstance(stage, Run):
-            into = out if last else np.empty(x.size, stage.dtype.numpy)
-            lost += stage(x, shape, into, first)
-            x, shape = into, stage.turned(shape)
-        else:
-            whole = np.ascontiguousarray(stage.apply(x.reshape(shape)))
-            x, shape = whole.reshape(-1), whole.shape
+    x, _ = _through(stages, x, shape, out, first, lost)
     if x is not out:
         np.copyto(out, x)
     return lost
 
 
-def read_block(source: Source, lo: int, hi: int) -> Array:
-    """Elements [lo, hi), flat, in memory that the next block uses again."""
-    return read_into(source, lo, hi, buffer("source", source.dtype.numpy, hi - lo))
+def applying(stages: Stages, x: Array, shape: tuple[int, ...], out: Array, first: int, lost: Account) -> Making:
+    """The same where a part is done on a device."""
+    from tconv.placed.carry import Crossing  # which most jobs do without
+
+    number, section = next((n, s) for n, s in enumerate(stages) if not isinstance(s, (Run, Whole)))
+    x, shape = _through(stages[:number], x, shape, None, first, lost)
+    made, found = yield Crossing(section, x, shape, first)
+    lost += found
+    return apply(stages[number + 1 :], made, section.turned(shape), out, first, lost)
 
 
-def read_into(source: Source, lo: int, hi: int, out: Array) -> Array:
-    """Elements [lo, hi), where the source put them: in ``out``, always."""
+def _through(
+    stages: Stages, x: Array, shape: tuple[int, ...], out: Array | None, first: int, lost: Account
+) -> tuple[Array, tuple[int, ...]]:
+    """What becomes of ``x``, in ``out`` if it is given and the last stage asks for memory; and its shape."""
+    for n, stage in enumerate(stages, 1):
+        into = out if n == len(stages) else None
+        if not isinstance(stage, Run):
+            assert isinstance(stage, Whole)
+            whole = np.ascontiguousarray(stage.apply(x.reshape(shape)))
+            x, shape = whole.reshape(-1), whole.shape
+        elif stage.inert and into is None:
+            lost += stage.check(x)
+        else:
+            into = np.empty(x.size, stage.dtype.numpy) if into is None else into
+            lost += stage(x, shape, into, first)
+            x, shape = into, stage.turned(shape)
+    return x, shape
+
+
+def read_block(source: Source, lo: int, hi: int, out: Array | None = None) -> Array:
+    """Elements [lo, hi), flat, in ``out`` or in memory that the next block uses again."""
+    out = buffer("source", source.dtype.numpy, hi - lo) if out is None else out
     got = source.read(lo, hi, out)
     if got is not out:
         np.copyto(out, got.reshape(-1))

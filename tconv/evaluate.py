@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tconv.account import Account
-from tconv.blocks import Stages, applying, below, block_cost, read_block, read_into, stages_of
+from tconv.blocks import Stages, apply, applying, below, block_cost, read_block, stages_of
 from tconv.fuse import Run
-from tconv.ops import Elementwise, MoveTo, Op, Permute, Resizing, Whole
+from tconv.ops import Elementwise, Op, Permute, Resizing, Whole, anywhere
 from tconv.parts import Parts
-from tconv.placed.carry import alone
-from tconv.placed.section import Section
 from tconv.tensor import Permutable, Scalable, Sequential, Tensor
 
 if TYPE_CHECKING:
@@ -26,6 +24,8 @@ if TYPE_CHECKING:
     from tconv.ops import Array
     from tconv.placed.carry import Making
     from tconv.tensor import Raster, Source
+
+Block: TypeAlias = "tuple[Array, tuple[int, ...], Array, int, Account]"  # as ``apply`` takes it
 
 PIECE = 1 << 20  # elements made in one go where a tensor can be cut: a few MB, however large the tensor is
 LARGE = 1 << 25  # bytes of a row or a tensor beyond which axes are reordered as it is read, and of a piece in that case
@@ -44,15 +44,9 @@ class Piece(NamedTuple):
 
 
 class Program(ABC):
-    """How to make a tensor, piece by piece, in any order, from any thread."""
+    """How to make a tensor, piece by piece, in any order, from any thread. ``crosses``: some of it on a device."""
 
-    def __init__(self, stages: Stages) -> None:
-        self._stages = stages
-
-    @property
-    def crosses(self) -> bool:
-        """Whether something of it is to be done on a device."""
-        return any(isinstance(stage, Section) for stage in self._stages)
+    crosses: bool
 
     @abstractmethod
     def pieces(self) -> Iterator[Piece]: ...
@@ -61,9 +55,9 @@ class Program(ABC):
         """Up to ``count`` pieces, or more, than which no others cost more: of what is cut only the last is smaller."""
         return islice(self.pieces(), count)
 
+    @abstractmethod
     def make(self, piece: Piece, out: Array) -> Account:
         """The values of ``piece``, flat and in C order, into ``out``; what the casts lost of them."""
-        return alone(self.making(piece, out))
 
     @abstractmethod
     def making(self, piece: Piece, out: Array) -> Making:
@@ -77,7 +71,7 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
         lowered = below(ops)
         return _Gathered(tensor, detail) if lowered is None else _Parts(source, lowered, detail)
     stages = stages_of(ops, source.dtype, len(source.shape), detail)
-    if source.seekable and all(isinstance(s, Run | Section) and s.perm is None for s in stages):
+    if source.seekable and all((isinstance(s, Run) or not isinstance(s, Whole)) and s.perm is None for s in stages):
         return _Flat(tensor, stages)
     if (raster := raster_of(tensor)) is not None:
         resize: Any = stages[0]
@@ -91,7 +85,7 @@ def program(tensor: Tensor, detail: bool = False) -> Program:
 
 def raster_of(tensor: Tensor) -> Raster | None:
     """How its picture is decoded for the resize that comes first; None if none does, or none of the kind."""
-    first = next((op for op in tensor.ops if not isinstance(op, MoveTo)), None)
+    first = next(iter(anywhere(tensor.ops)), None)
     if not isinstance(first, Resizing) or first.axis or not first.smooth or not isinstance(tensor.source, Scalable):
         return None
     return tensor.source.raster(first.height, first.width)
@@ -112,7 +106,35 @@ def evaluate(tensor: Tensor, detail: bool = False) -> tuple[Array, Account]:
     return out.reshape(tensor.spec.shape), lost
 
 
-class _Flat(Program):
+class _Chain(Program):
+    """Blocks of one source through all stages."""
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages = stages
+        self.crosses = any(not isinstance(stage, (Run, Whole)) for stage in stages)
+
+    @abstractmethod
+    def _block(self, piece: Piece, out: Array) -> Block:
+        """The values of which a piece is made, and what ``apply`` is to be told of them."""
+
+    def make(self, piece: Piece, out: Array) -> Account:
+        if self.crosses:
+            from tconv.placed.carry import alone  # which most jobs do without
+
+            return alone(self.making(piece, out))
+        if piece.lo == piece.hi:
+            return Account()
+        return apply(self._stages, *self._block(piece, out))
+
+    def making(self, piece: Piece, out: Array) -> Making:
+        if piece.lo == piece.hi:
+            return Account()
+        if not self.crosses:
+            return self.make(piece, out)
+        return (yield from applying(self._stages, *self._block(piece, out)))
+
+
+class _Flat(_Chain):
     """Elementwise on a file that can be read anywhere: any range of elements by itself."""
 
     def __init__(self, tensor: Tensor, stages: Stages) -> None:
@@ -130,16 +152,13 @@ class _Flat(Program):
             hi = min(size, lo + step)
             yield Piece(lo, hi, source.path, (hi - lo) * width)
 
-    def making(self, piece: Piece, out: Array) -> Making:
+    def _block(self, piece: Piece, out: Array) -> Block:
         source = self._tensor.source
-        if not self._stages:
-            read_into(source, piece.lo, piece.hi, out)
-            return Account()
-        x = read_block(source, piece.lo, piece.hi)
-        return (yield from applying(self._stages, x, source.shape, out, piece.lo))
+        read = read_block(source, piece.lo, piece.hi, None if self._stages else out)
+        return read, source.shape, out, piece.lo, Account()
 
 
-class _Rows(Program):
+class _Rows(_Chain):
     """Slices along axis 0, each by itself."""
 
     def __init__(self, tensor: Tensor, stages: Stages) -> None:
@@ -157,16 +176,13 @@ class _Rows(Program):
             cost += _overtaken(source) * source.dtype.nbytes(count * self._in)
             yield Piece(lo * self._out, (lo + count) * self._out, source.path, cost)
 
-    def making(self, piece: Piece, out: Array) -> Making:
-        if not self._out:
-            return Account()
+    def _block(self, piece: Piece, out: Array) -> Block:
         source = self._tensor.source
         lo, hi = piece.lo // self._out, piece.hi // self._out
-        x = read_block(source, lo * self._in, hi * self._in)
-        return (yield from applying(self._stages, x, (hi - lo, *source.shape[1:]), out))
+        return read_block(source, lo * self._in, hi * self._in), (hi - lo, *source.shape[1:]), out, 0, Account()
 
 
-class _Whole(Program):
+class _Whole(_Chain):
     """All of it in one go: what decodes whole, or mixes what lies far apart."""
 
     def __init__(self, tensor: Tensor, stages: Stages) -> None:
@@ -177,13 +193,12 @@ class _Whole(Program):
         source = self._tensor.source
         yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._stages, source.dtype, source.shape))
 
-    def making(self, piece: Piece, out: Array) -> Making:
+    def _block(self, piece: Piece, out: Array) -> Block:
         source = self._tensor.source
-        x = read_block(source, 0, prod(source.shape))
-        return (yield from applying(self._stages, x, source.shape, out))
+        return read_block(source, 0, prod(source.shape)), source.shape, out, 0, Account()
 
 
-class _Gathered(Program):
+class _Gathered(_Chain):
     """A stack made as a whole, for operations that mix its parts."""
 
     def __init__(self, tensor: Tensor, detail: bool) -> None:
@@ -194,25 +209,20 @@ class _Gathered(Program):
         source = self._tensor.source
         yield Piece(0, self._tensor.spec.size, source.path, block_cost(self._stages, source.dtype, source.shape))
 
-    def making(self, piece: Piece, out: Array) -> Making:
+    def _block(self, piece: Piece, out: Array) -> Block:
         source = self._tensor.source
         plain = replace(self._tensor.spec, dtype=source.dtype, shape=source.shape)
         x, lost = evaluate(replace(self._tensor, ops=(), spec=plain), self._detail)
-        lost += yield from applying(self._stages, x.reshape(-1), source.shape, out)
-        return lost
+        return x.reshape(-1), source.shape, out, 0, lost
 
 
 class _Parts(Program):
     """A stack: each part at its offset, with the operations on the stack done to the part."""
 
     def __init__(self, source: Parts, ops: tuple[Op, ...], detail: bool) -> None:
-        super().__init__(())
         self._source, self._ops, self._detail = source, ops, detail
-        self._stride = self._part(0).spec.size
-
-    @property
-    def crosses(self) -> bool:
-        return program(self._part(0)).crosses
+        first = self._part(0)
+        self._stride, self.crosses = first.spec.size, program(first).crosses
 
     def _part(self, n: int) -> Tensor:
         part = self._source.parts[n]
@@ -230,6 +240,11 @@ class _Parts(Program):
     def costly(self, count: int) -> Iterator[Piece]:
         for n in range(len(self._source.parts)):
             yield from program(self._part(n), self._detail).costly(count)
+
+    def make(self, piece: Piece, out: Array) -> Account:
+        assert piece.of is not None
+        made, inner = piece.of
+        return made.make(inner, out)
 
     def making(self, piece: Piece, out: Array) -> Making:
         assert piece.of is not None

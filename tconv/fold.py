@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tconv import batches, beside, intake, registry, selection, sharding, targets, tying, walk
 from tconv.errors import Problems, TconvError, UsageError, raise_all
-from tconv.inputs import Input
+from tconv.inputs import ROWS, Input
 from tconv.labels import Labelling
 from tconv.memory import ArraySource
 from tconv.ops import Elementwise, Op, Promise, anywhere, is_stated, place
@@ -71,6 +71,8 @@ def plan_all(
         try:
             files += _plan_target(request, target, take, steps, scan, labelling)
         except selection.NothingLeft as nothing:
+            if target.format.group == "image" and any(one.format.group != "image" for one in target.inputs):
+                nothing.remedy += f"; {ROWS}"
             empty.append(nothing.at(file=alone))
         except TconvError as problem:
             problem.at(file=alone)
@@ -237,11 +239,12 @@ def _without_idle_promises(stream: Stream) -> Stream:
 
 def _with_tensors_beside(stream: Stream, target: Target) -> Stream:
     """What steps tell of pictures goes with them, where there is a place for it."""
-    if target.split or not registry.writer(target.format).single:
+    picture = target.format.group == "image"
+    if not picture and (target.split or not registry.writer(target.format).single):
         return beside.with_tensors_beside(stream)
-    suffix = target.format.suffixes[0]
+    one = "picture" if picture else "array"
     notes = [
-        f"{name}: left out, as {suffix} holds one array; .npz or .safetensors hold both"
+        f"{name}: left out, as {target.format.suffixes[0]} holds one {one}; .npz or .safetensors hold both"
         for name in beside.names_beside(stream)
     ]
     return stream.with_tensors(stream.tensors, *notes)

@@ -20,6 +20,8 @@ from tconv.registry import Format
 _FOREIGN_WEIGHTS = (".gguf", ".ggml", ".h5", ".keras", ".msgpack", ".onnx", ".ot", ".pb", ".tflite")
 EVERYTHING = Patterns()
 
+ROWS = "rows of an array have names once it is taken apart: --step unstack -o FILE.safetensors"
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -66,7 +68,8 @@ def find(
     if left and not taken and not found.failures:
         names = [one.name for one in left]
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        raise TconvError(f"no tensor is left by {wanted}", remedy=f"names here are {shown}")
+        rows = f"; {ROWS}" if any(one.format.group == "array" for one in left) else ""
+        raise TconvError(f"no tensor is left by {wanted}", remedy=f"names here are {shown}{rows}")
     return replace(found, inputs=taken, unwanted=left)
 
 

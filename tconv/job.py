@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tconv import clearance, journal
+from tconv import clearance
 from tconv.errors import TconvError, raise_all
 from tconv.fold import Planned
+from tconv.interrupted import completed, completed_later_if_interrupted, kept_if_interrupted
+from tconv.losses import beyond, losses, refusals
 from tconv.outcome import Outcome, Output, Place
-from tconv.parts import Parts
-from tconv.placed.carry import BATCH
+from tconv.placed.batching import BATCH
 from tconv.planner import SKIP_REMEDY, Plan, draft, in_order, refuse_bad, workers_for
 from tconv.request import Progress, Request
-from tconv.resume import AnotherRun, Done, Ledger, complete, is_begun
+from tconv.resume import Done, Ledger, complete
 from tconv.runner import Runner
 from tconv.scan import Scanner, Unreadable, undecodable
 from tconv.sharding import Companion
 from tconv.staging import Staging, check_space
-from tconv.superseded import Superseded
 
 if TYPE_CHECKING:
-    from tconv.account import Account, RangeKey
-    from tconv.lost import Lost
+    from tconv.account import Account
     from tconv.writer import Writer
 
 
@@ -43,9 +41,8 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
 
     Raises ``TconvError``, and whatever it raises, nothing has been written.
     """
-    completed = _completed(request, note)
-    if completed is not None:
-        return completed
+    if completed(request, note):
+        return Result((str(request.output),), ())
     bad: dict[Path, TconvError] = {}
     told: list[str] = []
     while True:
@@ -60,24 +57,6 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
             bad |= fresh
             continue  # a bad input among good ones of the same file: plan again without it
         return result
-
-
-def _completed(request: Request, note: Callable[[str], None]) -> Result | None:
-    """What came of an earlier run, if all that was left of it was to put its shards in place: until that is done there
-    are shards of two checkpoints, of which nothing is to be made.
-    """
-    if request.output is None:
-        return None
-    root = Path(os.path.realpath(request.output))
-    staged = journal.pending(root)
-    if staged is None:
-        return None
-    if not request.resume:
-        reason = "an earlier run was interrupted while it put its shards in place"
-        raise TconvError(reason, remedy="--resume completes that, and does nothing else", file=root)
-    journal.complete(root, staged)
-    note(f"{root}: all shards of the earlier run were done, and are in place now")
-    return Result((request.output,), ())
 
 
 def _attempt(
@@ -108,14 +87,14 @@ def _attempt(
     roots = {f.target.root for f in planned.files} | ({report.parent} if report else set())
     resumable = {f.target.root for f in planned.files if f.target.sharded}
     with Staging(roots, resumable, resume=request.resume) as staging:
-        with _kept_if_interrupted(staging, resumable, note):
+        with kept_if_interrupted(staging, resumable, note):
             ledgers = _ledgers(planned, staging, resumable, note)
             check_space(_missing(planned, ledgers))
             outcome = _fill(planned, staging, ledgers, progress)
         shared = any(t.batched or len(t.inputs) > 1 for t in (planned.files[n].target for n in outcome.unfinished))
         if outcome.failures and (shared or request.on_bad == "error"):
             raise Unreadable(outcome.failures)
-        raise_all(_refusals(planned, outcome.lost))
+        raise_all(refusals(planned, outcome.lost))
         done = _done(planned, outcome)
         skipped = tuple(in_order((*planned.skipped, *outcome.failures)))
         if not done:
@@ -124,9 +103,9 @@ def _attempt(
             _verify(planned, done, staging, progress)
         for text in (
             *outcome.notes,
-            *_beyond(planned, outcome),
+            *beyond(planned, outcome),
             *(t for ledger in ledgers.values() for t in ledger.earlier),
-            *_losses(planned, outcome.lost),
+            *losses(planned, outcome.lost),
         ):
             note(text)
         beside = [c for c in planned.companions if any(c.target == f.target for f in done)]
@@ -140,7 +119,7 @@ def _attempt(
         existing = clearance.check([(f.path, f.target.inputs) for f in whole])
         raise_all([] if request.force else existing)
         old = [one for one in planned.superseded if any(one.target == file.target for file in done)]
-        with _completed_later_if_interrupted(staging, resumable, published, old, note):
+        with completed_later_if_interrupted(staging, resumable, published, old, note):
             staging.publish(published)
             for one in old:
                 one.remove()
@@ -168,48 +147,6 @@ def _done(planned: Plan, outcome: Outcome) -> list[Planned]:
     """The files that came out whole; of shards all or none."""
     broken = {planned.files[n].target for n in outcome.unfinished if planned.files[n].target.sharded}
     return [f for n, f in enumerate(planned.files) if n not in outcome.unfinished and f.target not in broken]
-
-
-@contextmanager
-def _kept_if_interrupted(staging: Staging, resumable: Iterable[Path], note: Callable[[str], None]) -> Iterator[None]:
-    """Whatever ends the making of shards early, an interrupt or a full disk, leaves those that are done; so does the
-    refusal to go on with what another run left, which says itself what to do.
-    """
-    try:
-        yield
-    except BaseException as problem:
-        for root in resumable:
-            if not is_begun(staging.folder(root)):
-                continue
-            staging.keep(root)
-            if not isinstance(problem, AnotherRun):
-                note(f"{root}: the shards that are done are kept; --resume goes on from there")
-        raise
-
-
-@contextmanager
-def _completed_later_if_interrupted(
-    staging: Staging,
-    resumable: Iterable[Path],
-    published: Sequence[tuple[Path, Path]],
-    old: Sequence[Superseded],
-    note: Callable[[str], None],
-) -> Iterator[None]:
-    """Shards of which some are in place, and some cannot be or are not yet, stay for --resume."""
-    ours = [root for root in resumable if any(root == of for of, _ in published)]
-    for root in ours:
-        files = [path.relative_to(root) for of, path in published if of == root]
-        gone = [path.relative_to(root) for one in old if one.target.root == root for path in one.gone]
-        journal.begin(staging.folder(root), files, gone)
-    try:
-        yield
-    except BaseException:
-        for root in ours:
-            staging.keep(root)
-            note(f"{root}: not all shards are in place; --resume completes that")
-        raise
-    for root in ours:
-        journal.end(staging.folder(root))
 
 
 def _ledgers(
@@ -242,8 +179,8 @@ def _fill(planned: Plan, staging: Staging, ledgers: Mapping[Path, Ledger], progr
 
     def finished(number: int, lost: Mapping[Place, Account]) -> None:
         file = planned.files[number]
-        if file.target.root in ledgers and not _is_done(file, ledgers) and not _refusals(planned, lost):
-            ledgers[file.target.root].add(file, _losses(planned, lost))
+        if file.target.root in ledgers and not _is_done(file, ledgers) and not refusals(planned, lost):
+            ledgers[file.target.root].add(file, losses(planned, lost))
 
     outputs = [
         replace(o, writer=Done(), tensors=()) if _is_done(f, ledgers) else o
@@ -284,59 +221,3 @@ def _stage_report(planned: Plan, outcome: Outcome, skipped: Sequence[TconvError]
     from tconv.report import render
 
     path.write_text(render(planned, outcome, skipped), encoding="utf8", errors="backslashreplace")
-
-
-def _refusals(planned: Plan, accounted: Mapping[Place, Account]) -> list[TconvError]:
-    """What did not fit, every tensor by its name, the one with the most values first."""
-    found: list[tuple[int, TconvError]] = []
-    for place, account in _in_order(accounted):
-        file, name = _where(planned, place)
-        for key, lost in account.refused():
-            reason = lost.describe(key.src, key.dst)
-            count = lost.overflow + lost.infinite + lost.nan
-            remedy = lost.remedy(key.dst, of_cast=key.step.startswith("cast"))
-            found.append((count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
-    found.sort(key=lambda pair: -pair[0])
-    return [problem for _, problem in found]
-
-
-def _losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
-    """One line for each tensor that lost something and was allowed to, and for each that broke its stated range."""
-    for place, account in _in_order(accounted):
-        file, name = _where(planned, place)
-        for key, lost in account.by_cast.items():
-            if lost:
-                yield str(TconvError(lost.describe(key.src, key.dst), file=file, tensor=name, step=key.step))
-        for stated, lost in account.by_range.items():
-            if lost:
-                yield str(_broken(stated, lost).at(file=file, tensor=name))
-
-
-def _in_order(accounted: Mapping[Place, Account]) -> list[tuple[Place, Account]]:
-    """In the order of the outputs, whichever thread was done first."""
-    return sorted(accounted.items(), key=lambda item: (*item[0][:2], item[0].part or 0))
-
-
-def _broken(stated: RangeKey, lost: Lost) -> TconvError:
-    remedy = "say the true range with --range LO,HI"
-    if stated.by_file:
-        remedy = f"they are clamped; {remedy}"
-    elif stated.step:
-        remedy = "as pixels they become the nearest in it"
-    return TconvError(lost.outside(stated.range, stated.dtype, stated.called), step=stated.step, remedy=remedy)
-
-
-def _beyond(planned: Plan, outcome: Outcome) -> Iterator[str]:
-    """That more memory was taken than the user said."""
-    if outcome.beyond is not None:
-        place, cost = outcome.beyond
-        file, name = _where(planned, place)
-        reason = f"took {cost:,} bytes at once, more than --max-memory {planned.request.max_memory:,}"
-        yield str(TconvError(reason, file=file, tensor=name))
-
-
-def _where(planned: Plan, place: Place) -> tuple[Path, str]:
-    tensor = planned.files[place.output].stream.tensors[place.tensor]
-    if isinstance(tensor.source, Parts) and place.part is not None:
-        tensor = tensor.source.parts[place.part]
-    return tensor.source.path, tensor.spec.name

@@ -135,7 +135,7 @@ def place(ops: Sequence[Op]) -> MoveTo | None:
 
 def anywhere(ops: Sequence[Op]) -> tuple[Op, ...]:
     """What is done in ``ops``, wherever that may be."""
-    return tuple(ops) if place(ops) is None else tuple(op for op in ops if not isinstance(op, MoveTo))
+    return tuple(op for op in ops if not isinstance(op, MoveTo)) if MoveTo in map(type, ops) else tuple(ops)
 
 
 @dataclass(frozen=True, kw_only=True)

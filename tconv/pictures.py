@@ -72,9 +72,9 @@ def one_by_one(steps: list[Step], request: Request, form: Format | None, inputs:
 
     Options find the axes known; in a chain of his own, the user's steps come first.
     """
-    arrays = request.read.frames == "all" or any(one.format.group != "image" for one in inputs)
-    if not (_is_picture(form) and arrays):
-        return steps
     names = {step.name for step in steps}
+    arrays = request.read.frames == "all" or any(one.format.group != "image" for one in inputs)
+    if not (_is_picture(form) and (arrays or "stack" in names)):
+        return steps
     arrange, apart = (steps_from_text([n]) if n not in names else [] for n in ("pictures", "unstack"))
     return [*steps, *arrange, *apart] if request.steps else [*arrange, *steps, *apart]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tconv import registry
 from tconv.errors import UsageError
 from tconv.grammar import Call, Case, NoChain, around, literal, parse_chain
-from tconv.parameters import bind, check_names
+from tconv.parameters import WrongParameter, bind, check_names
 from tconv.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ def build(call: Call) -> Step:
             made = cls(**bind(cls, args, call.kwargs))
     except UsageError as problem:
         wrong, hint = _nearest_word(cls, call)
-        problem.remedy = hint or problem.remedy or f"for example {cls.usage}"
+        if not (isinstance(problem, WrongParameter) and problem.remedy):  # which knows best
+            problem.remedy = hint or problem.remedy or f"for example {cls.usage}"
         if problem.position is None:
             parameter = getattr(problem, "parameter", "") or wrong or _blamed(cls, call, problem.reason)
             problem.position = _place(cls, call, parameter)

@@ -217,6 +217,9 @@ def _rows() -> Iterator[Format]:
     yield from foreign()[0]
 
 
+MODELS = (".onnx", ".pt2")  # files that quantize-model takes, and nothing else does
+
+
 def _or_mend(remedy: str) -> str:
     """A remedy for what no format is found for: it may be one that cannot be used."""
     return "; ".join([remedy, *(problem.reason for problem in foreign()[1])])
@@ -251,6 +254,10 @@ def detect(path: Path) -> Format:
     for row in foreign()[0]:
         if row.magic and re.match(row.magic, head, re.DOTALL):
             return row
+    if path.suffix.lower() in MODELS:
+        raise TconvError(
+            "a whole model, not its tensors", remedy=f"tconv quantize-model {path} makes it int8", file=path
+        )
     known = ", ".join(sorted({s for row in _rows() for s in row.suffixes}))
     raise TconvError("no known format, by content or by suffix", remedy=_or_mend(f"tconv reads {known}"), file=path)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,8 +19,8 @@ from tconv.errors import TconvError
 from tconv.evaluate import Piece, Program, program
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
-from tconv.placed import carry
-from tconv.placed.carry import BATCH, Batching, together
+from tconv.placed import batching
+from tconv.placed.batching import BATCH, Batching
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -146,7 +147,8 @@ class Runner:
 
         for task in self._tasks(outputs):
             if not task.program.crosses:
-                yield from taken()
+                if held:
+                    yield from taken()
                 yield _Group((task,), task.piece.cost)
                 continue
             if (
@@ -192,7 +194,7 @@ class Runner:
                 group, held = found
                 hungry = self._is_hungry(group)
                 try:
-                    self._make(group, list(_buffers(group)))
+                    self._make(group.tasks)
                 finally:
                     with self._state:
                         self._hungry -= hungry
@@ -209,7 +211,7 @@ class Runner:
     def _release(self, held: int) -> int:
         """Give up what this thread holds; the bytes that it then still holds, none."""
         scratch.release()
-        carry.release()
+        batching.release()
         with self._state:
             self._in_use -= held
             self._state.notify_all()
@@ -247,20 +249,36 @@ class Runner:
             part, _ = _part(task.tensor, task.piece)
             self._outcome.beyond = Place(task.filling.number, task.index, part), cost
 
-    def _make(self, group: _Group, outs: Sequence[Array]) -> None:
-        makings = [task.program.making(task.piece, out) for task, out in zip(group.tasks, outs, strict=True)]
-        for task, out, made in zip(group.tasks, outs, together(makings, self._batching), strict=True):
-            if isinstance(made, Account):
-                self._write(task, out, made)
-            elif isinstance(made, TconvError):
-                self._failed(task, made)
-            elif isinstance(made, OSError):
-                self._failed(task, TconvError(f"cannot be read: {made.strerror or made}"))
-            elif isinstance(made, MemoryError):
-                reason = f"needs about {task.piece.cost:,} bytes of memory at once, and there is not that much"
-                self._failed(task, TconvError(reason, remedy="a machine with more memory is needed for it"))
-            else:
-                raise made
+    def _make(self, tasks: Sequence[_Task]) -> None:
+        if not tasks[0].program.crosses:
+            (task,) = tasks
+            out = scratch.buffer("out", task.tensor.spec.dtype.numpy, task.piece.hi - task.piece.lo)
+            try:
+                made: Account | Exception = task.program.make(task.piece, out)
+            except Exception as problem:
+                made = problem
+            self._settle(task, out, made)
+            return
+        from tconv.placed.carry import together  # which most jobs do without
+
+        outs = _buffers(tasks)
+        makings = [task.program.making(task.piece, out) for task, out in zip(tasks, outs, strict=True)]
+        for task, out, made in zip(tasks, outs, together(makings, self._batching), strict=True):
+            self._settle(task, out, made)
+
+    def _settle(self, task: _Task, out: Array, made: Account | Exception) -> None:
+        """Write what came out, or remember what kept it from being made."""
+        if isinstance(made, Account):
+            self._write(task, out, made)
+        elif isinstance(made, TconvError):
+            self._failed(task, made)
+        elif isinstance(made, OSError):
+            self._failed(task, TconvError(f"cannot be read: {made.strerror or made}"))
+        elif isinstance(made, MemoryError):
+            reason = f"needs about {task.piece.cost:,} bytes of memory at once, and there is not that much"
+            self._failed(task, TconvError(reason, remedy="a machine with more memory is needed for it"))
+        else:
+            raise made
 
     def _write(self, task: _Task, out: Array, lost: Account) -> None:
         filling = task.filling
@@ -310,13 +328,12 @@ def _count(output: Output) -> int:
     return sum(len(t.source.parts) if isinstance(t.source, Parts) else 1 for t in output.tensors)
 
 
-def _buffers(group: _Group) -> Iterator[Array]:
+def _buffers(tasks: Sequence[_Task]) -> list[Array]:
     """For the result of each piece a place in the memory of this thread."""
-    sizes = [-(-task.size // _ALIGNED) * _ALIGNED for task in group.tasks]
-    memory, start = scratch.buffer("out", np.dtype(np.uint8), sum(sizes)), 0
-    for task, size in zip(group.tasks, sizes, strict=True):
-        yield memory[start : start + task.size].view(task.tensor.spec.dtype.numpy)
-        start += size
+    sizes = [-(-task.size // _ALIGNED) * _ALIGNED for task in tasks]
+    memory, ends = scratch.buffer("out", np.dtype(np.uint8), sum(sizes)), accumulate(sizes)
+    found = zip(tasks, sizes, ends, strict=True)
+    return [memory[e - s : e - s + t.size].view(t.tensor.spec.dtype.numpy) for t, s, e in found]
 
 
 def _part(tensor: Tensor, piece: Piece) -> tuple[int | None, bool]:

@@ -107,3 +107,11 @@ def test_control_characters_of_a_page_do_not_reach_the_terminal(tmp_path: Path) 
 @pytest.mark.parametrize("data", [b"", b"\x80\x02N.", b"\xff\xfe\x00", bytes(range(256)), b"\0\0\1"])
 def test_what_is_none_of_them(data: bytes) -> None:
     assert impostors.recognize(data, claims=True) is None
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+def test_a_whole_model_is_for_another_verb(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(b"\x08\x07\x12\x07pytorch")
+    with pytest.raises(TconvError, match=rf"tconv quantize-model .*model\{suffix} makes it int8"):
+        registry.detect(path)

@@ -190,6 +190,8 @@ def run(argv: list[str]) -> int:
     except Terminated as signalled:
         return 128 + signalled.number
     except KeyboardInterrupt:
+        if "-q" not in argv and "--quiet" not in argv:
+            console.fail("interrupted")
         return 130
     except (BrokenPipeError, SystemExit):  # typer makes the one of the other
         return 0  # the reader has gone (`| head`), which is its business

@@ -115,7 +115,6 @@ def convert(
     from tconv import values
     from tconv.cli import asked, console
     from tconv.cli.dry_run import show
-    from tconv.devices.names import check as check_device
     from tconv.pipeline import Sugar
     from tconv.request import Request
     from tconv.writer import ReadOptions, WriteOptions
@@ -129,6 +128,8 @@ def convert(
     to = asked.one_dtype([to, *(name for name, on in flags.items() if on)])
     sugar = Sugar(resize, normalize, stats, layout, to, stack, denormalize, quantize, pad)
     if device is not None:
+        from tconv.devices.names import check as check_device
+
         check_device(device)
     asked.check_sugar(sugar, input_layout or "")  # what is wrong with the parameters is wrong before any file is opened
     steps, settings = asked.explicit(step or [], pipeline, set_ or [], sugar)

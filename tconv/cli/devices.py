@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tconv.errors import printable
+
 if TYPE_CHECKING:
     from tconv.speeds import Speeds
+
+ALIKE = 1.2  # a ratio of speeds that says nothing
 
 
 def devices(
@@ -33,27 +38,45 @@ def devices(
         told = {"devices": list(map(_as_json, found)), "more": more or None}
         sys.stdout.write(f"{json.dumps(told, indent=1)}\n")
         return
-    sys.stdout.write("".join(f"{line}\n" for line in _table(found)))
+    sys.stdout.write("".join(f"{line}\n" for line in _lines(found)))
     if more:
         console.Console(quiet=False, verbose=False).note(more)
 
 
-def _table(found: list[Speeds]) -> list[str]:
-    from tconv.speeds import CASTS, FLOATS
+def _lines(found: list[Speeds]) -> Iterator[str]:
+    for name, called in dict.fromkeys((one.device, one.called) for one in found):
+        yield f"{name}: {printable(called)}"
+    yield ""
+    yield from _table(found)
+    yield ""
+    for one in found:
+        told = (f"{half} {_verdict(one.beside_single(half))}" for half in ("float16", "bfloat16"))
+        yield f"{one.device} by {one.by}, products beside float32: {', '.join(told)}"
+
+
+def _table(found: list[Speeds]) -> Iterator[str]:
+    from tconv.speeds import FLOATS, HALVES
     from tconv.table import table
 
-    header = ["device", "", "by", *(f"{src} to {dst}" for src, dst in CASTS), "there", "back"]
-    header += [f"product {name}" for name in FLOATS]
-    units = ["", "", "", *["GB/s"] * (len(CASTS) + 2), *["GFLOP/s"] * len(FLOATS)]
-    rows = [
-        [one.device, one.called, one.by]
-        + [_number(one.casts[pair]) for pair in CASTS]
-        + [_number(way) for way in one.transfers or ()]
-        + [""] * (0 if one.transfers else 2)
-        + [_number(one.products[name]) for name in FLOATS]
-        for one in found
-    ]
-    return list(table(header, [units, *rows], right=range(3, len(header))))
+    rows: list[list[str]] = []
+    for one in found:
+        made = [
+            ["cast from float32, GB/s", "", *(_number(one.casts["float32", half]) for half in HALVES)],
+            ["cast to float32, GB/s", "", *(_number(one.casts[half, "float32"]) for half in HALVES)],
+            ["product, GFLOP/s", *(_number(one.products[name]) for name in FLOATS)],
+        ]
+        if one.transfers is not None:
+            there, back = map(_number, one.transfers)
+            made.append([f"{there} GB/s there, {back} GB/s back", *[""] * len(FLOATS)])
+        rows += [[*([one.device, one.by] if n == 0 else ["", ""]), *row] for n, row in enumerate(made)]
+    yield from table(["device", "by", "", *FLOATS], rows, right=range(3, 3 + len(FLOATS)))
+
+
+def _verdict(ratio: float) -> str:
+    if 1 / ALIKE < ratio < ALIKE:
+        return "about as fast"
+    times, word = (ratio, "faster") if ratio > 1 else (1 / ratio, "slower")
+    return f"{times:.0f} times {word}" if times >= 10 else f"{times:.1f} times {word}"
 
 
 def _number(per_second: float) -> str:

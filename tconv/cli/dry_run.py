@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -54,10 +55,12 @@ def _without_dry_run() -> inspect.Signature:
 
 def show(request: Request, terminal: Console, form: str) -> int:
     """Plan, and print the plan, or its steps, as text or YAML; what a user should hear goes to ``terminal``."""
+    from tconv.devices.names import elsewhere
     from tconv.planner import plan
     from tconv.request import Silent
 
-    planned = plan(request, Silent(), {})
+    with elsewhere() if form in ("steps", "yaml") else nullcontext():
+        planned = plan(request, Silent(), {})
     terminal.notes((*planned.notes, *idle_options(planned)))
     skipped.tell(planned.skipped, terminal)
     sys.stdout.write("".join(f"{line}\n" for line in _in_form(planned, form)))

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import NamedTuple
 
-from tconv.errors import TconvError, UsageError
+from tconv.errors import TconvError
+from tconv.parameters import WrongParameter
 from tconv.suggest import did_you_mean
 
 WORDS = ("cuda", "cuda:1", "mps", "cpu", "auto")
@@ -27,18 +31,38 @@ def check(name: str) -> None:
     if not re.fullmatch(r"cpu|auto|mps|cuda(:\d{1,3})?", name) and name != BY_TORCH:
         hint = "there are cuda, cuda:1 …, mps, cpu, and auto for the best of them"
         remedy = hint if name.lower() == "gpu" else did_you_mean(name, WORDS, hint)
-        raise UsageError(f"there is no device {name!r}", remedy=remedy)
+        raise WrongParameter("where", f"there is no device {name!r}", remedy=remedy)
+
+
+_elsewhere: ContextVar[bool] = ContextVar("elsewhere", default=False)
+
+
+@contextmanager
+def elsewhere() -> Iterator[None]:
+    """What is planned in here may be done on another machine: no device is looked for."""
+    token = _elsewhere.set(True)
+    try:
+        yield
+    finally:
+        _elsewhere.reset(token)
+
+
+def resolve(name: str) -> Meant:
+    """The device of that name. Raises ``TconvError`` where it is not there, and never takes another one instead;
+    ``UsageError`` for what no device is called.
+    """
+    check(name)
+    return Meant(name) if name == CPU or _elsewhere.get() else _found(name)
 
 
 @cache
-def resolve(name: str) -> Meant:
-    """The device of that name. Raises ``TconvError`` where it is not there: never is another one taken instead."""
-    if name in (CPU, BY_TORCH):
-        return Meant(name)
+def _found(name: str) -> Meant:
     try:
         from tconv.devices import there
     except ImportError:
         return _without_torch(name)
+    if name == BY_TORCH:
+        return Meant(name)
     if name != "auto":
         return Meant(there.device(name))
     device, told = there.best()

@@ -7,10 +7,14 @@ from collections.abc import Callable
 
 ENOUGH, TIMES = 0.2, 8  # seconds and repetitions for one measurement, both,
 LONGEST = 1.0  # unless it takes this many seconds
+NOTICEABLE = 0.01  # seconds
 
 
 def rate(work: Callable[[], object], amount: float) -> float:
-    """``amount`` of one ``work`` per second, the fastest time that it was done: the others were disturbed."""
+    """``amount`` of one ``work`` per second, the fastest time that it was done: the others were disturbed. The first is
+    not timed, in which libraries are loaded and pages are fetched.
+    """
+    work()
     times: list[float] = []
     spent = 0.0
     while spent < LONGEST and (spent < ENOUGH or len(times) < TIMES):
@@ -22,9 +26,13 @@ def rate(work: Callable[[], object], amount: float) -> float:
 
 
 def growing(work: Callable[[int], Callable[[], object]], size: int, most: int, amount: Callable[[int], float]) -> float:
-    """The rate for the size, up to ``most``, that takes a noticeable time: what is small tells of calls only."""
-    found = rate(work(size), amount(size))
-    while size < most and amount(size) / found < ENOUGH / 16:
+    """The best rate of the sizes up to ``most`` and up to the one that takes a noticeable time: what is small tells of
+    calls only.
+    """
+    best = 0.0
+    while True:
+        found = rate(work(size), amount(size))
+        best = max(best, found)
+        if size >= most or amount(size) / found >= NOTICEABLE:
+            return best
         size *= 2
-        found = max(found, rate(work(size), amount(size)))
-    return found

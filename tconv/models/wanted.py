@@ -102,7 +102,9 @@ def _resized(wanted: Wanted, spec: Spec) -> str:
             if channels not in (None, has):
                 return f"it takes {channels} channels: --channels {'gray' if channels == 1 else 'rgb'}, perhaps"
             if height and width:
-                return f"--resize {height}x{width}, or a pipeline with resize({height}x{width})"
+                return (
+                    f"--resize {height}x{width}, or a pipeline with resize({height}x{width}), as by --set size={height}"
+                )
     return "choose a pipeline that ends with this shape"
 
 

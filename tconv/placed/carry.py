@@ -5,8 +5,6 @@ What makes a tensor is a generator that yields a ``Crossing`` where values are t
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ import numpy as np
 
 from tconv.account import Account
 from tconv.errors import TconvError
+from tconv.placed.batching import Batching
 
 if TYPE_CHECKING:
     from tconv.devices.lane import Load
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from tconv.placed.section import Section
 
     Making: TypeAlias = "Generator[Crossing, tuple[Array, Account], Account]"
-
-BATCH = 64  # tensors that go at once, unless the user says otherwise
 
 
 @dataclass(frozen=True)
@@ -44,65 +41,36 @@ class Crossing:
         return (self.section, self.x.size) if alike else (self.section, self.x.size, self.shape, self.first)
 
 
-def release() -> None:
-    """Give up the memory that this thread has for what is on its way, of which there is nothing."""
-    if (module := sys.modules.get("tconv.devices.lane")) is not None:
-        module.release()
-
-
-class Batching:
-    """How many tensors go at once, in all threads of a job: fewer once the memory of a device did not hold them."""
-
-    def __init__(self, most: int = BATCH) -> None:
-        self.most = most
-        self.notes: list[str] = []
-        self._lock = threading.Lock()
-
-    def halve(self, count: int, device: str) -> None:
-        """``count`` were too many."""
-        with self._lock:
-            if count // 2 < self.most:
-                self.most = max(1, count // 2)
-                text = f"{device} ran out of memory with {count} tensors at once, and went on with {self.most}"
-                self.notes.append(f"{text}; --device-batch {self.most} starts with that")
-
-
 def alone(making: Making) -> Account:
     """One tensor by itself. Raises what its making raises."""
     (made,) = together([making], Batching(1))
-    if isinstance(made, BaseException):
+    if isinstance(made, Exception):
         raise made
     return made
 
 
 def together(makings: Sequence[Making], batching: Batching) -> list[Account | Exception]:
     """Of each what it lost, or what kept it from being made."""
-    results: dict[int, Account | Exception] = {}
     with _Party() as party:
         for number, making in enumerate(makings):
             try:
                 crossing = next(making)
             except StopIteration as done:
-                results[number] = done.value
+                party.results[number] = done.value
             except Exception as problem:
-                results[number] = problem
+                party.results[number] = problem
             else:
-                if crossing.x.size and crossing.section.holds(crossing.shape):
-                    party.join(number, making, crossing)
-                else:
-                    on_cpu = crossing.section.on_cpu(crossing.x, crossing.shape, crossing.first)
-                    results[number] = _finished(making, *on_cpu)
-        for group in party.groups.values():
-            for one, made, account in _through(group, batching):
-                results[one.number] = made if isinstance(made, Exception) else _finished(one.making, made, account)
-    return [results[number] for number in range(len(makings))]
+                party.join(number, making, crossing)
+        party.cross(batching)
+    return [party.results[number] for number in range(len(makings))]
 
 
 class _Party:
-    """Those who wait to cross, in groups of equals, their values where the device fetches them."""
+    """Those who want to cross, in groups of equals, their values where the device fetches them; and what came of it."""
 
     def __init__(self) -> None:
-        self.groups: dict[tuple[Any, ...], list[_Waiting]] = {}
+        self.results: dict[int, Account | Exception] = {}
+        self._groups: dict[tuple[Any, ...], list[_Waiting]] = {}
         self._loads: dict[str, Load] = {}
 
     def __enter__(self) -> _Party:
@@ -113,16 +81,30 @@ class _Party:
             load.close()
 
     def join(self, number: int, making: Making, crossing: Crossing) -> None:
+        """One more, who waits for the others, or does without the device if there is nothing or no way to do it."""
+        section, x = crossing.section, crossing.x
+        if not x.size or not section.holds(crossing.shape):
+            self.results[number] = _finished(making, *section.on_cpu(x, crossing.shape, crossing.first))
+            return
+        with _refusing(section.device):
+            load = self._load(section.device)
+            slot = load.slot(x.size, section.source)
+        np.copyto(slot.numpy().view(x.dtype), x)
+        self._groups.setdefault(crossing.key(), []).append(_Waiting(number, making, crossing, load, slot))
+
+    def _load(self, device: str) -> Load:
         from tconv.devices.lane import lane
 
-        section, count = crossing.section, crossing.x.size
-        with _refusing(section.device):
-            load = self._loads.get(section.device)
-            if load is None:
-                load = self._loads[section.device] = lane(section.device).load()
-            slot = load.slot(count, section.source)
-        np.copyto(slot.numpy().view(crossing.x.dtype), crossing.x)
-        self.groups.setdefault(crossing.key(), []).append(_Waiting(number, making, crossing, load, slot))
+        if device not in self._loads:
+            self._loads[device] = lane(device).load()
+        return self._loads[device]
+
+    def cross(self, batching: Batching) -> None:
+        """All of them."""
+        for group in self._groups.values():
+            for one, made, account in _through(group, batching):
+                done = made if isinstance(made, Exception) else _finished(one.making, made, account)
+                self.results[one.number] = done
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Device(Step):
     """``where``: cuda, cuda:1 …, mps, cpu, or auto for the best there is. What cannot be done there as well as on the
-    CPU, bit for bit, is done on the CPU, and the plan says so. Raises ``TconvError`` where there is no such device.
+    CPU, bit for bit, is done on the CPU, and the plan says so. A device that is not there is an error.
     """
 
     name: ClassVar[str] = "device"

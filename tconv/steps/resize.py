@@ -191,7 +191,10 @@ def check_averaging(spec: Spec, instead: str) -> None:
     """Refuse values of which a mean is nonsense (classes, masks) or not exact; ``instead`` makes none."""
     dtype = spec.dtype
     if dtype.kind == "bool":
-        raise TconvError("a mask has no values between false and true", remedy=instead)
+        raise TconvError(
+            "a mask has no values between false and true",
+            remedy=f"{instead}; of black and white pictures --channels gray",
+        )
     if dtype.is_integer and not (spec.axes and "C" in spec.axes):
         raise TconvError(
             f"{dtype} values without a channel axis may be labels, and the mean of two labels names a third",

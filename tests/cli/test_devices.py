@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tconv.cli.devices import _verdict
 from tests.cli.conftest import Ran
 
 Tconv = Callable[..., Ran]
@@ -156,6 +157,7 @@ def test_a_file_that_breaks_on_the_way_is_named(tconv: Tconv) -> None:
     ("words", "reason"),
     [
         (("--device", "cda"), "there is no device 'cda'; did you mean cuda"),
+        (("--step", "device(gpu)"), "device(gpu), position 8: there is no device 'gpu'; there are cuda, cuda:1 …, mps"),
         (("--step", "device(cda)"), "device(cda), position 8: there is no device 'cda'; did you mean cuda"),
         (("--device-batch", "3"), "--device-batch without a device; say which: --device cuda"),
         (("--save-device",), "--save-device without a device; say which: --device cuda"),
@@ -192,6 +194,12 @@ def test_a_pipeline_goes_to_a_device_whole(tconv: Tconv, torch: Any) -> None:
     ran = tconv("photos", "--pipeline", "imagenet", *BY_TORCH, "--print", "yaml")
     assert ran.out.startswith("version: 1\n")
     assert "steps:\n  - device: torch\n  - resize" in ran.out
+    written = "version: 1\nsteps:\n  - device: cuda:99\n  - scale\n  - device: cpu\n"
+    Path("p.yaml").write_text(written)
+    ran = tconv("photos", "--pipeline", "p.yaml", "--print", "yaml")  # for another machine than this
+    assert (ran.code, ran.out, ran.err) == (0, written, "")
+    ran = tconv("photos", "--normalize", "--device", "cuda:99", "--print", "steps")
+    assert (ran.code, ran.out, ran.err) == (0, "device(cuda:99) | scale\n", "")
     Path("p.yaml").write_text("version: 1\nsteps: [device: cuda:1, scale, device: cpu]\n")
     assert tconv("plan", "photos", "--pipeline", "p.yaml").code == (0 if torch.cuda.device_count() > 1 else 1)
 
@@ -229,6 +237,21 @@ def test_the_tag_of_a_device_is_written_if_asked_for(tconv: Tconv, torch: Any, m
     assert all(t.device.type == "cpu" for t in torch.load("z.pt")["state_dict"].values())
 
 
+@pytest.mark.parametrize(
+    ("ratio", "told"),
+    [
+        (0.0055, "182 times slower"),
+        (0.5, "2.0 times slower"),
+        (0.9, "about as fast"),
+        (1.1, "about as fast"),
+        (1.98, "2.0 times faster"),
+        (15.6, "16 times faster"),
+    ],
+)
+def test_what_half_is_good_for_is_said_in_words(ratio: float, told: str) -> None:
+    assert _verdict(ratio) == told
+
+
 KEYS = {"device", "called", "by", "casts", "transfer", "products"}
 
 
@@ -238,19 +261,20 @@ def test_devices_lists_and_measures(tconv: Tconv, torch: Any, monkeypatch: pytes
     monkeypatch.setattr("tconv.speeds.COUNT", 1 << 12)
     ran = tconv("devices")
     assert (ran.code, ran.err) == (0, "")
-    header, units, *rows = ran.out.splitlines()
-    assert " ".join(header.split()) == (
-        "device by float32 to float16 float32 to bfloat16 float16 to float32 there back "
-        "product float32 product float16 product bfloat16"
-    )
-    assert units.split() == ["GB/s"] * 5 + ["GFLOP/s"] * 3
-    assert [row.split()[0] for row in rows[:2]] == ["cpu", "cpu"]
+    names, table, verdicts = ran.out.split("\n\n")
+    assert names.startswith("cpu: ")
+    header, *rows = table.splitlines()
+    assert header.split() == ["device", "by", "float32", "float16", "bfloat16"]
+    assert " ".join(rows[0].split()[:7]) == "cpu tconv, NumPy cast from float32, GB/s"
+    assert [row.split()[0] for row in rows[1:4]] == ["cast", "product,", "cpu"]
+    assert all(len(line) <= 100 for line in ran.out.splitlines())
+    assert verdicts.startswith("cpu by tconv, NumPy, products beside float32: float16 ")
     told = json.loads(tconv("devices", "--json").out)
     assert told["more"] is None
     for one in told["devices"]:
         assert set(one) == KEYS
         assert [(c["from"], c["to"]) for c in one["casts"]] == [
-            ("float32", "float16"), ("float32", "bfloat16"), ("float16", "float32"),
+            ("float32", "float16"), ("float16", "float32"), ("float32", "bfloat16"), ("bfloat16", "float32"),
         ]  # fmt: skip
         assert all(c["bytes_per_second"] > 0 for c in one["casts"])
         assert set(one["products"]) == {"float32", "float16", "bfloat16"}
@@ -280,7 +304,7 @@ def without_torch(folder: Path, *words: str) -> Ran:
 def test_without_torch(tmp_path: Path) -> None:
     ran = without_torch(tmp_path, "devices")
     assert ran.code == 0
-    assert [line.split()[0] for line in ran.out.splitlines()[2:]] == ["cpu"]
+    assert [line.split()[0] for line in ran.out.splitlines() if "by " in line] == ["device", "cpu"]
     assert ran.err == "other devices need PyTorch, which is not installed; pip install 'tconv[torch]' brings it\n"
     np.save(tmp_path / "x.npy", np.ones(3))
     ran = without_torch(tmp_path, "x.npy", "--half", "--device", "cuda")

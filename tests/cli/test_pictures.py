@@ -312,3 +312,31 @@ def test_what_opacity_a_picture_has_is_known_when_it_comes_back(tconv: Tconv) ->
     assert tconv("a.png", "--channels", "rgba", "-o", "a.safetensors").code == 0
     assert tconv("a.safetensors", "--resize", "9x13", "-o", "a.npy").code == 0
     np.testing.assert_array_equal(np.load("a.npy"), np.asarray(Image.fromarray(noise).resize((13, 9), 2)))
+
+
+@pytest.mark.parametrize("chain", ["letterbox(8)", "letterbox(8) | stack"])
+def test_letterboxed_photos_are_written_and_their_places_are_left_out(tconv: Tconv, chain: str) -> None:
+    Path("photos").mkdir()
+    for name in ("a.png", "b.png"):
+        Image.new("RGB", (8, 4), (10, 20, 30)).save(f"photos/{name}")
+    ran = tconv("photos", "--step", chain, "-o", "out/", "--format", "png")
+    assert (ran.code, ran.out) == (0, "out/\n")
+    assert "left out, as .png holds one picture" in ran.err
+    pictures = sorted(Path("out").iterdir())
+    assert len(pictures) == 2
+    for picture in pictures:
+        pixels = np.asarray(Image.open(picture))
+        assert (pixels[2:6] == (10, 20, 30)).all()
+        assert (pixels[[0, 1, 6, 7]] == 114).all()
+
+
+def test_rows_of_a_batch_are_chosen_when_it_is_taken_apart(tconv: Tconv) -> None:
+    np.save("batch.npy", np.arange(5 * 2 * 2, dtype=np.uint8).reshape(5, 2, 2, 1))
+    ran = tconv("batch.npy", "-o", "out/", "--format", "png", "--only", "batch-0000[0-2]", "--input-layout", "NHWC")
+    assert ran.code == 1
+    assert "once it is taken apart: --step unstack -o FILE.safetensors" in ran.err
+    assert tconv("batch.npy", "--input-layout", "NHWC", "--step", "unstack", "-o", "rows.safetensors").code == 0
+    assert tconv("rows.safetensors", "--only", "batch-0000[0-2]", "-o", "out/", "--format", "png").code == 0
+    assert [np.asarray(Image.open(p)).tolist() for p in sorted(Path("out").iterdir())] == [
+        [[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]],
+    ]  # fmt: skip

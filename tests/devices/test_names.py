@@ -9,15 +9,16 @@ from collections.abc import Iterator
 import pytest
 
 import tconv.devices
-from tconv.devices.names import Meant, check, resolve
+from tconv.devices import names
+from tconv.devices.names import Meant, check, elsewhere, resolve
 from tconv.errors import TconvError, UsageError
 
 
 @pytest.fixture(autouse=True)
 def _forgotten() -> Iterator[None]:
-    resolve.cache_clear()
+    names._found.cache_clear()
     yield
-    resolve.cache_clear()
+    names._found.cache_clear()
 
 
 @pytest.mark.parametrize("name", ["cpu", "auto", "mps", "cuda", "cuda:0", "cuda:15"])
@@ -37,9 +38,20 @@ def test_names_that_there_are(name: str) -> None:
     ],
 )
 def test_names_that_there_are_not(name: str, remedy: str) -> None:
-    with pytest.raises(UsageError, match=f"there is no device '{name}'") as caught:
-        check(name)
-    assert caught.value.remedy.startswith(remedy)
+    for asked in (check, resolve):
+        with pytest.raises(UsageError, match=f"there is no device '{name}'") as caught:
+            asked(name)
+        assert caught.value.remedy.startswith(remedy)
+
+
+def test_what_is_done_elsewhere_needs_no_device_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "tconv.devices.there", raising=False)
+    monkeypatch.delattr(tconv.devices, "there", raising=False)
+    with elsewhere():
+        assert [resolve(name).device for name in ("cuda:3", "auto", "cpu")] == ["cuda:3", "auto", "cpu"]
+    with pytest.raises(TconvError, match="the device cuda:3 needs PyTorch"):
+        resolve("cuda:3")
 
 
 def test_the_cpu_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +62,7 @@ def test_the_cpu_needs_no_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve("auto") == Meant(
         "cpu", "device auto: cpu, as PyTorch is not installed; pip install 'tconv[torch]' brings it"
     )
-    for name in ("cuda", "cuda:1", "mps"):
+    for name in ("cuda", "cuda:1", "mps", "torch"):
         with pytest.raises(TconvError) as caught:
             resolve(name)
         assert str(caught.value) == (
@@ -85,7 +97,7 @@ def test_no_cuda_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal("cuda") == f"there is no CUDA device here; {ways}"
     assert refusal("mps") == f"there is no MPS device here; {ways}"
     Torch(monkeypatch, built=False)
-    resolve.cache_clear()
+    names._found.cache_clear()
     assert refusal("cuda:3") == f"there is no CUDA device here: this PyTorch is built without CUDA; {ways}"
 
 
@@ -116,10 +128,10 @@ def test_auto_takes_the_best_and_says_so(monkeypatch: pytest.MonkeyPatch) -> Non
     Torch(monkeypatch, cuda=2, mps=True)
     assert resolve("auto") == Meant("cuda:0", "device auto: cuda:0, Maker 0")
     Torch(monkeypatch, mps=True)
-    resolve.cache_clear()
+    names._found.cache_clear()
     assert resolve("auto") == Meant("mps", "device auto: mps")
     Torch(monkeypatch, built=False)
-    resolve.cache_clear()
+    names._found.cache_clear()
     assert resolve("auto") == Meant(
         "cpu", "device auto: cpu, as there is no other (this PyTorch is built without CUDA)"
     )

@@ -10,27 +10,43 @@ from tconv.devices import timing
 
 
 def test_the_fastest_time_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([0.5, 0.25, 0.125, 0.25, 0.25])
+    times = iter([9.0, 0.5, 0.25, 0.125, 0.25, 0.25])
     now = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: now[0])
 
     def work() -> None:
         now[0] += next(times)
 
-    assert timing.rate(work, 10.0) == 80.0  # until a second has passed
+    assert timing.rate(work, 10.0) == 80.0  # until a second has passed, without the first time
     assert next(times) == 0.25
 
 
 def test_what_is_quick_is_made_larger(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    monkeypatch.setattr(timing, "rate", lambda work, amount: work() or amount)
 
-    def work(size: int) -> object:
-        return lambda: sizes.append(size)
+    def rate(work: object, amount: float) -> float:
+        sizes.append(int(amount))
+        return {4: 4e4, 8: 8e4, 16: 1.2e3, 32: 9e9}[int(amount)]  # at 16 it was disturbed
 
-    found = timing.growing(work, 4, 64, lambda n: n / 1e4)  # type: ignore[arg-type]  # as one is that is called
-    assert sizes == [4]
-    assert found == 4e-4
+    monkeypatch.setattr(timing, "rate", rate)
+    assert timing.growing(lambda size: lambda: size, 4, 64, float) == 8e4
+    assert sizes == [4, 8, 16]
+    assert timing.growing(lambda size: lambda: size, 4, 8, float) == 8e4
+
+
+def test_the_cpu_is_measured_with_one_thread_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two that wait for each other on a busy machine are no measure of it."""
+    torch = pytest.importorskip("torch")
+    from tconv.devices import speed
+
+    monkeypatch.setattr(speed, "rate", lambda work, amount: 100.0 / torch.get_num_threads())
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert speed.casts("cpu", (("float32", "float16"),), 10) == {("float32", "float16"): 100.0}
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_torch_is_measured_in_all_there_is_to_measure() -> None:

@@ -99,7 +99,7 @@ def test_inks_are_never_taken_for_colours_with_alpha(tmp_path: Path, suffix: str
 def test_inks_and_colours_do_not_go_into_one_array(tmp_path: Path) -> None:
     inks(tmp_path / "a.jpg")
     Image.new("RGBA", (4, 5)).save(tmp_path / "b.png")
-    said = r"a\.jpg is uint8 \(5, 4, 4\) HWC CMYK and b\.png is uint8 \(5, 4, 4\) HWC; --channels rgb makes"
+    said = r"a\.jpg is uint8 \(5, 4, 4\) HWC CMYK and b\.png is uint8 \(5, 4, 4\) HWC; channels=\"rgb\" makes"
     with pytest.raises(tconv.TconvError, match=said):
         tconv.convert(tmp_path, tmp_path / "x.npy", channels="keep")
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from tconv.account import RangeKey
 from tconv.channels import Window
 from tconv.dtypes import DTYPES, dtype
-from tconv.fuse.run import CHUNK, Run, compile_run
+from tconv.fuse import Run, compile_run
+from tconv.fuse.run import CHUNK
 from tconv.fuse.tables import SMALL
 from tconv.ops import CastTo, Elementwise, Permute, Promise
 

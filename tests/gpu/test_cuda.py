@@ -87,7 +87,7 @@ def test_threads_go_their_own_ways(tconv: Tconv, tmp_path: Path) -> None:  # noq
 
 def test_a_batch_that_is_too_large_for_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is left is a share of the memory that holds a few tensors, and not all of them."""
-    from tconv.placed.carry import Batching
+    from tconv.placed.batching import Batching
     from tests.placed import test_carry
 
     _, total = torch.cuda.mem_get_info(0)

@@ -199,7 +199,11 @@ def test_what_cannot_be_mapped_is_refused(tmp_path: Path) -> None:
         np.save(tmp_path / "x.npy", array)
         refused(tmp_path, "do not lie in the file as they are in memory")
     examples = Path(__file__).resolve().parents[2] / "examples"
-    refused(tmp_path, "PyTorch checkpoint files are not mapped; write it with tconv", examples / "tiny.pt")
+    refused(
+        tmp_path,
+        "PyTorch checkpoint files are not mapped; tconv makes .npy, .npz and .safetensors of it",
+        examples / "tiny.pt",
+    )
     refused(tmp_path, "JPEG files are not mapped", examples / "photos" / "moon.jpg")
 
 

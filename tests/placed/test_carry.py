@@ -16,7 +16,8 @@ from tconv.ops import CastTo, MoveTo, Permute
 from tconv.outcome import Output
 from tconv.parts import Parts
 from tconv.placed import carry
-from tconv.placed.carry import Batching, alone, together
+from tconv.placed.batching import Batching
+from tconv.placed.carry import alone, together
 from tconv.runner import Runner
 from tconv.steps.normalize import Standardize
 from tconv.tensor import Spec, Tensor
@@ -98,7 +99,8 @@ def test_each_goes_with_its_equals_wherever_they_stand(batches: list[int]) -> No
 def test_what_does_not_cross_goes_by_itself(batches: list[int]) -> None:
     plain = tensor(np.arange(4.0))
     (making,), (out,) = makings([plain])
-    assert isinstance(alone(making), Account)
+    (lost,) = together([making], Batching())
+    assert isinstance(lost, Account)
     assert out.tolist() == [0, 1, 2, 3]
     assert batches == []
 

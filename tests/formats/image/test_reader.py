@@ -398,7 +398,7 @@ def test_decoders_keep_quiet(tmp_path: Path) -> None:
 def test_jpegs_need_neither_opencv_nor_pillow(tmp_path: Path) -> None:
     path = written(tmp_path, saved(RGB, "JPEG"))
     code = (
-        "import sys, pathlib; from tconv.formats.image.reader import read; from tconv.tensor import ReadOptions\n"
+        "import sys, pathlib; from tconv.formats.image.reader import read; from tconv.writer import ReadOptions\n"
         "t = read(pathlib.Path(sys.argv[1]), 'x', ReadOptions()).tensors[0]; t.source.read(0, t.spec.size)\n"
         "print(sorted({'cv2', 'PIL', 'torch', 'tensorflow'} & set(sys.modules)))"
     )
