@@ -61,6 +61,12 @@ def height_axis(tensor: Tensor) -> int:
         raise TconvError(f"its axes {axes} do not end in HW or HWC", remedy="reorder them first, with permute(HWC) say")
     if 0 in shape:
         raise TconvError(f"it has no pixels: its shape is {shape}", remedy="leave it out with --skip")
+    refuse_untrue(tensor)
+    return axes.index("HW")
+
+
+def refuse_untrue(tensor: Tensor) -> None:
+    """Raise ``TconvError`` if it is recorded where in it the picture lies, which a change of its sides makes untrue."""
     if (record := record_of(tensor)) is not None:
         raise TconvError(
             f"where the picture lies was recorded by {record.step}, and would no longer be true",
@@ -71,7 +77,6 @@ def height_axis(tensor: Tensor) -> int:
             f"where the picture lies is told by {tensor.spec.name}.{kind}, and would no longer be true",
             remedy=f"--skip '*.{kind}' leaves that out",
         )
-    return axes.index("HW")
 
 
 def lead(spec: Spec, axis: int) -> tuple[int, ...]:

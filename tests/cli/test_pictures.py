@@ -343,7 +343,7 @@ def test_rows_of_a_batch_are_chosen_when_it_is_taken_apart(tconv: Tconv) -> None
 
 
 @pytest.mark.parametrize(("recorded", "kind"), [("pad(64)", "mask"), ("letterbox(64)", "letterbox")])
-@pytest.mark.parametrize("change", ["resize(8x8)", "crop(8)", "pad(70)", "letterbox(70)"])
+@pytest.mark.parametrize("change", ["resize(8x8)", "crop(8)", "pad(70)", "letterbox(70)", "permute(NWHC)"])
 def test_a_record_in_a_file_does_not_become_untrue(tconv: Tconv, recorded: str, kind: str, change: str) -> None:
     Image.new("RGB", (30, 20)).save("a.png")
     assert tconv("a.png", "--step", f"{recorded} | stack", "-o", "x.safetensors").code == 0
