@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ATTR = "record"  # where a record waits
 LABEL = "label"  # the attribute of what is told of others
+TOLD = "told"  # the attribute of a picture in a file that has a record beside it: by which
 MADE = "made"  # the attribute of a tensor that no file has: by which step it is made
 
 
@@ -105,6 +106,25 @@ def recognized(stream: Stream) -> Stream:
         return replace(spec, attrs={**spec.attrs, LABEL: True}) if is_record else spec
 
     return stream.with_tensors([replace(tensor, spec=known(tensor.spec)) for tensor in stream.tensors])
+
+
+def base_of(spec: Spec) -> str:
+    """The name of the tensor that a record from a file tells of; empty for anything else."""
+    base, dot, kind = spec.name.rpartition(".")
+    return base if spec.attrs.get(LABEL) and dot + kind in _FITS else ""
+
+
+def told_of(stream: Stream) -> Stream:
+    """The stream of what was chosen of files, in which pictures know what record is there of them."""
+    kinds = {base_of(tensor.spec): record_name(tensor) for tensor in stream.tensors if base_of(tensor.spec)}
+    if not kinds:
+        return stream
+
+    def marked(spec: Spec) -> Spec:
+        kind = kinds.get(spec.name)
+        return replace(spec, attrs={**spec.attrs, TOLD: kind}) if kind else spec
+
+    return stream.with_tensors([replace(tensor, spec=marked(tensor.spec)) for tensor in stream.tensors])
 
 
 def pictures_alone(stream: Stream) -> Stream:

@@ -126,13 +126,25 @@ def _plan_target(
     made = walk.chained(request, called, _merged(request, target, take), scan, traces.follow)
     owners = [target] if request.batch_size is None else batches.numbered(target, made)
     return [
-        Planned(path, own, part, kind.planned([t.spec for t in part.tensors], part.extra, request.write), traces.found)
+        Planned(path, own, part, _writer(kind, part, request), traces.found)
         for own, whole in zip(owners, made, strict=True)
         for path, part in _labelled(
             labelling,
             _parts(request, own, _finished(_rounding(_tagged(whole, request, own), request), own, tie=request.tie)),
         )
     ]
+
+
+def _writer(kind: type[Writer], stream: Stream, request: Request) -> Writer:
+    """What writes the stream. Of what is wrong with one tensor by itself (its name) the file is told."""
+    try:
+        return kind.planned([t.spec for t in stream.tensors], stream.extra, request.write)
+    except TconvError as problem:
+        alone = {one.tensor: one for one in problem.each() if one.by_itself}
+        for tensor in stream.tensors if alone else ():
+            if tensor.spec.name in alone:
+                alone[tensor.spec.name].at(file=tensor.source.path)
+        raise
 
 
 def _merged(request: Request, target: Target, take: Callable[[Path], Stream]) -> Stream:

@@ -129,7 +129,8 @@ def declared_by(request: Request, stream: Stream) -> Stream:
     raise_all(stream.others, remedy="--skip leaves out what is no tensor" if stream.others else "")
     if not stream.tensors:
         raise TconvError("there is no tensor in it")
-    return _declare(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)), request)
+    stream = beside.told_of(replace(stream, extra=replace(stream.extra, whole=request.all, fields=request.fields)))
+    return _declare(stream, request)
 
 
 def _declare(stream: Stream, request: Request) -> Stream:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,9 +44,10 @@ def convert(request: Request, progress: Progress, note: Callable[[str], None], t
     if completed(request, note):
         return Result((str(request.output),), ())
     bad: dict[Path, TconvError] = {}
+    told: list[str] = []
     while True:
         try:
-            result = _attempt(request, progress, note, tell, bad)
+            result = _attempt(request, progress, note, tell, bad, told)
         except Unreadable as found:
             fresh = {Path(e.file): e for e in found.failures}
             if request.on_bad == "error":
@@ -64,16 +65,22 @@ def _attempt(
     note: Callable[[str], None],
     tell: Callable[[Plan], None],
     bad: dict[Path, TconvError],
+    told: list[str],
 ) -> Result:
-    """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more."""
+    """One plan and its execution, without the inputs that are ``bad``; raises ``Unreadable`` if it finds more.
+
+    ``told``: the notes of the attempt before.
+    """
     workers = workers_for(request)
     planned = draft(request, progress, bad, Scanner(workers, request.max_memory, progress))
     if planned.skipped and request.on_bad == "error":
         unread = not all(problem.by_itself for problem in planned.skipped)
         tensors = [t for f in planned.files for t in f.stream.tensors] if unread else []
         refuse_bad([*planned.skipped, *undecodable(tensors, workers, request.max_memory, progress)])
-    for text in (*planned.notes, *_idle_devices(planned)) if not bad else ():
+    said = (*planned.notes, *_idle_devices(planned))
+    for text in _changed(told, said, bad):
         note(text)
+    told[:] = said
     raise_all(complete(planned) or planned.in_the_way)
     tell(planned)
     report = Path(os.path.realpath(request.report)) if request.report else None
@@ -118,6 +125,15 @@ def _attempt(
             for one in old:
                 one.remove()
     return Result(tuple(dict.fromkeys(f.target.shown for f in done)), skipped)
+
+
+def _changed(told: Sequence[str], said: Sequence[str], bad: Iterable[Path]) -> Iterator[str]:
+    """Of what a plan says that which was not told of an earlier one, and what is not so any more without bad inputs."""
+    of_bad = tuple(f"{path}: " for path in bad)
+    for text in told:
+        if text not in said and not text.startswith(of_bad):
+            yield f"not so, as bad inputs are left out: {text}"
+    yield from (text for text in said if text not in told)
 
 
 def _idle_devices(planned: Plan) -> list[str]:

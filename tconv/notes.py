@@ -30,5 +30,6 @@ def _together(alike: Sequence[str]) -> str:
     while all(place and place[-1:] == places[0][-1:] for place in places):  # the step, which the first one has named
         places = [place[:-1] for place in places]
     named = list(filter(None, (": ".join(place) for place in places[1 : 1 + NAMED])))
-    more = f"{len(alike) - 1 - len(named)} more"
-    return f"{alike[0]}; likewise {', '.join(named)} and {more}" if named else f"{alike[0]}; and {more}"
+    rest = len(alike) - 1 - len(named)
+    more = f" and {rest} more" if rest else ""
+    return f"{alike[0]}; likewise {', '.join(named)}{more}" if named else f"{alike[0]};{more}"

@@ -43,7 +43,7 @@ _IMAGE = "tconv.formats.image.reader:read"
 _OUT = "tconv.formats.image"
 _ROWS = (
     Format(
-        "jpeg", "JPEG", "image", (".jpg", ".jpeg", ".jpe", ".jfif"), _IMAGE, f"{_OUT}.jpeg:JpegWriter",
+        "jpeg", "JPEG", "image", (".jpg", ".jpeg", ".jpe", ".jfif", ".mpo"), _IMAGE, f"{_OUT}.jpeg:JpegWriter",
         magic=rb"\xff\xd8\xff",
     ),
     Format("png", "PNG", "image", (".png",), _IMAGE, f"{_OUT}.png:PngWriter", magic=rb"\x89PNG\r\n\x1a\n"),

@@ -27,3 +27,8 @@ def test_a_few_are_told_one_by_one_in_their_order() -> None:
     assert folded(notes) == ["a: odd (x)", "b: odd (y)", "c: odd", "something else"]
     assert folded(["same"] * 4) == ["same; and 3 more"]
     assert folded([]) == []
+
+
+def test_where_all_are_named_nothing_is_more() -> None:
+    frames = [f"{name}: the first of 3 frames" for name in ("a.gif", "b.tif", "c.webp", "d.png")]
+    assert folded(frames) == ["a.gif: the first of 3 frames; likewise b.tif, c.webp, d.png"]

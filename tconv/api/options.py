@@ -85,7 +85,7 @@ class Options(ReadingOptions, total=False):
     """A CSV or JSONL file of labels; ``"folders"``, ``"paths"`` (the list of names only) or ``"none"``. By default
     class folders speak for themselves."""
     quality: int | None
-    """Of JPEG and WebP, 1 to 100."""
+    """Of JPEG, 1 to 100."""
     tie: bool
     """Tied weights go once into .safetensors, with all their names."""
     shard_size: int | None

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Literal
 
-from tconv.errors import printable
+from tconv.errors import one_line
 from tconv.notes import folded, kind
 from tconv.sizes import human
 
@@ -75,7 +75,7 @@ class Console:
     def _write(self, text: str) -> None:
         if not self.quiet:
             self.before()
-            _stderr(printable(text))
+            _stderr(one_line(text))
 
 
 def _stderr(line: str) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tconv.cli.console import Console
     from tconv.planner import Plan
     from tconv.request import Request
+    from tconv.writer import ReadOptions
 
 
 def plan(**options: Any) -> int:
@@ -89,16 +90,28 @@ def _in_form(planned: Plan, form: str) -> Iterator[str]:
 
 
 def idle_options(planned: Plan) -> list[str]:
-    """A note on the options for images if no input is one."""
+    """A note on the options for images if no input is one, and on those of which nothing comes beside others."""
     from tconv.writer import ReadOptions
 
     if any(one.format.group == "image" for file in planned.files for one in file.target.inputs):
-        return [*_idle_fast(planned), *_idle_gpu(planned)]
+        return [*_idle_beside(planned.request.read), *_idle_fast(planned), *_idle_gpu(planned)]
     usual = asdict(ReadOptions())
     given = [name for name, value in asdict(planned.request.read).items() if value != usual[name]]
     names = ["--no-exif" if name == "exif" else f"--{name.replace('_', '-')}" for name in given]
     names += ["--gpu-jpeg"] * planned.request.gpu_jpeg
     return [f"no input is an image, so nothing comes of {' and '.join(names)}"] if names else []
+
+
+def _idle_beside(read: ReadOptions) -> list[str]:
+    if read.palette == "index":
+        given = {"--channels": read.channels not in ("rgb", "own"), "--alpha": read.alpha != "white"}
+        names = [name for name, on in given.items() if on]
+        return (
+            [f"nothing comes of {' and '.join(names)} beside --palette index, which takes no colours"] if names else []
+        )
+    if read.alpha != "white" and read.channels in ("rgba", "keep"):
+        return [f"nothing comes of --alpha beside --channels {read.channels}, which keeps the opacity that there is"]
+    return []
 
 
 def _idle_fast(planned: Plan) -> list[str]:

@@ -40,9 +40,8 @@ def check_names(specs: Sequence[Spec]) -> None:
         if name in seen:
             problems.append(TconvError("there are two tensors of this name", tensor=name))
         if not name.isascii() and not _encodes(name):
-            problems.append(
-                TconvError("the name is not valid Unicode text", tensor=name, remedy="rename it, or --skip it")
-            )
+            wrong = TconvError("the name is not valid Unicode text", tensor=name, remedy="rename it, or --skip it")
+            problems.append(wrong.at(by_itself=True))
         seen.add(name)
     raise_all(problems)
 

@@ -5,8 +5,9 @@ It is one string of JSON under the key ``tconv``::
     {"kind": "data", "axes": "HWC", "range": [0, 255], "channels": "BGR"}
 
 ``axes``, ``range`` and ``channels`` (there where they are BGR or CMYK) hold for all tensors, or are maps from the
-tensors' names where they differ. ``labels`` are the names of tensors that are labels, of which neither is said;
-``texts`` are the keys of the metadata that hold a list of texts, in JSON.
+tensors' names where they differ; so does ``alpha``, which is true where the last channel is opacity. ``labels`` are
+the names of tensors that are labels, of which none of it is said; ``texts`` are the keys of the metadata that hold a
+list of texts, in JSON.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tconv.formats import order
 from tconv.tensor import Extra, Range, Spec
 
 KEY = "tconv"
+_ALPHA: Mapping[str, Any] = {"alpha": True}
 FRAMEWORK = "format"  # where the safetensors library notes for which framework weights were written
 
 
@@ -46,8 +48,9 @@ def put_on(extra: Extra, specs: Sequence[Spec]) -> dict[str, str]:
     axes = {spec.name: spec.axes for spec in others}
     ranges = {spec.name: _finite(spec.range) for spec in others}
     orders = {spec.name: order.word(spec) for spec in others}
+    alphas = {spec.name: spec.attrs.get("alpha") for spec in others}
     fields = {"kind": "data", "axes": _shared(axes), "range": _shared(ranges), "channels": _shared(orders)}
-    fields |= {"labels": labels or None, "texts": list(extra.texts) or None}
+    fields |= {"alpha": _shared(alphas), "labels": labels or None, "texts": list(extra.texts) or None}
     text = json.dumps({k: v for k, v in fields.items() if v is not None}, ensure_ascii=False)
     return metadata | {name: json.dumps(texts) for name, texts in extra.texts.items()} | {KEY: text}
 
@@ -62,7 +65,7 @@ def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked
         found = json.loads(metadata[KEY])
         if found["kind"] != "data":
             raise ValueError
-        axes, ranges, orders = found.get("axes"), found.get("range"), found.get("channels")
+        axes, ranges, orders, alphas = map(found.get, ("axes", "range", "channels", "alpha"))
         labels = set(_listed(found.get("labels", [])))
         texts = {name: _listed(json.loads(plain.pop(name))) for name in _listed(found.get("texts", []))}
         marked = [
@@ -70,7 +73,7 @@ def take_off(metadata: Mapping[str, str], specs: Sequence[Spec]) -> tuple[Marked
                 spec,
                 axes=_axes(_of(axes, spec.name), spec),
                 range=_range(_of(ranges, spec.name)),
-                attrs=order.attrs(_of(orders, spec.name)),
+                attrs=_ALPHA if _of(alphas, spec.name) is True else order.attrs(_of(orders, spec.name)),
             )
             if spec.name not in labels
             else replace(spec, attrs={"label": True})

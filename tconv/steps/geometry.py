@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from tconv.beside import record_of
+from tconv.beside import TOLD, record_of
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.steps.touch import labels
 
@@ -48,7 +48,8 @@ def height_axis(tensor: Tensor) -> int:
     """Where the height is; the width is the axis after it, and nothing but channels follows.
 
     Raises ``TconvError`` where the axes are unknown or in another order, where there are no pixels, and where a step
-    has recorded in which part of it the picture lies: what changes its size makes that untrue.
+    has recorded, now or in the file that it is from, in which part of it the picture lies: what changes its size makes
+    that untrue.
     """
     axes, shape = tensor.spec.axes, tensor.spec.shape
     if axes is None:
@@ -60,12 +61,22 @@ def height_axis(tensor: Tensor) -> int:
         raise TconvError(f"its axes {axes} do not end in HW or HWC", remedy="reorder them first, with permute(HWC) say")
     if 0 in shape:
         raise TconvError(f"it has no pixels: its shape is {shape}", remedy="leave it out with --skip")
+    refuse_untrue(tensor)
+    return axes.index("HW")
+
+
+def refuse_untrue(tensor: Tensor) -> None:
+    """Raise ``TconvError`` if it is recorded where in it the picture lies, which a change of its sides makes untrue."""
     if (record := record_of(tensor)) is not None:
         raise TconvError(
             f"where the picture lies was recorded by {record.step}, and would no longer be true",
             remedy=f"let {record.step.partition('(')[0]} be the last step that changes sizes",
         )
-    return axes.index("HW")
+    if (kind := tensor.spec.attrs.get(TOLD)) is not None:
+        raise TconvError(
+            f"where the picture lies is told by {tensor.spec.name}.{kind}, and would no longer be true",
+            remedy=f"--skip '*.{kind}' leaves that out",
+        )
 
 
 def lead(spec: Spec, axis: int) -> tuple[int, ...]:

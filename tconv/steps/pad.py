@@ -15,6 +15,7 @@ from tconv.errors import TconvError, UsageError
 from tconv.step import Step
 from tconv.steps.frame import Frame, checked_fill
 from tconv.steps.geometry import MAX_SIDE, canonical_size, each, height_axis, height_width, lead, on_each
+from tconv.steps.touch import labels
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,8 @@ class Pad(Step):
     def _frame(self, stream: Stream) -> tuple[int, int]:
         if self.size is not None:
             return height_width(self.size) if isinstance(self.size, str) else (self.size, self.size)
-        sizes, unit = each(stream, self, _size), self.multiple or 1
+        told, unit = labels(stream), self.multiple or 1
+        sizes = each(stream.with_tensors([t for t in stream.tensors if t.spec.name not in told]), self, _size)
         height, width = (max((size[n] for size in sizes), default=1) for n in (0, 1))
         return -(-height // unit) * unit, -(-width // unit) * unit
 

@@ -10,7 +10,7 @@ from tconv import ops
 from tconv.errors import TconvError, UsageError
 from tconv.step import Step
 from tconv.steps.alike import once_a_kind
-from tconv.steps.geometry import on_each
+from tconv.steps.geometry import on_each, refuse_untrue
 
 if TYPE_CHECKING:
     from tconv.tensor import Stream, Tensor
@@ -57,7 +57,10 @@ class Permute(Step):
         perm = self._by_letters(tensor) if isinstance(self.order, str) else self._by_numbers(tensor, self.order)
         if perm == tuple(range(len(perm))):
             return tensor
-        return tensor.then(ops.Permute(perm=perm, step=str(self)))
+        made = tensor.then(ops.Permute(perm=perm, step=str(self)))
+        if _is_mirrored(made.spec.axes) != _is_mirrored(tensor.spec.axes):
+            refuse_untrue(tensor)
+        return made
 
     def _by_letters(self, tensor: Tensor) -> tuple[int, ...]:
         axes, order = tensor.spec.axes, str(self.order)
@@ -83,6 +86,11 @@ class Permute(Step):
     def __str__(self) -> str:
         order = self.order if isinstance(self.order, str) else ", ".join(map(str, self.order))
         return f"permute({order})"
+
+
+def _is_mirrored(axes: str | None) -> bool:
+    """Whether the width comes before the height."""
+    return axes is not None and {"H", "W"} <= set(axes) and axes.index("W") < axes.index("H")
 
 
 def _remedy(axes: str, order: str) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from tconv import registry
+from tconv.beside import base_of
 from tconv.errors import TconvError, raise_all
 from tconv.parts import Parts
 from tconv.rows import rows
@@ -25,8 +26,9 @@ MOST = 1_000_000  # slices: no folder and no person wants more, and a broken hea
 class Unstack(Step):
     """The inverse of ``stack``: axis N in front, or axis 0 where no axes are known. What has no N stays as it is.
 
-    The parts of a stack have their own names again; the slices of an array are numbered: ``batch-00000`` …. Nothing is
-    read: each slice is made by itself, with all that was to be done to the whole.
+    The parts of a stack have their own names again; the slices of an array are numbered: ``batch-00000`` …, and what is
+    recorded of pictures in the file is called by their slices: ``batch-00000.mask``. Nothing is read: each slice is
+    made by itself, with all that was to be done to the whole.
     """
 
     name: ClassVar[str] = "unstack"
@@ -34,9 +36,11 @@ class Unstack(Step):
 
     def apply(self, stream: Stream) -> Stream:
         made, problems, gone = list[Tensor](), list[TconvError](), set[str]()
+        single = {tensor.spec.name for tensor in stream.tensors if _is_one(tensor.spec)}
         for tensor in stream.tensors:
             try:
-                parts = [tensor] if _is_one(tensor.spec) else list(_slices(tensor))
+                alone = not single.isdisjoint((tensor.spec.name, base_of(tensor.spec)))
+                parts = [tensor] if alone else list(_slices(tensor))
             except TconvError as problem:
                 problems.append(problem.at(file=tensor.source.path, tensor=tensor.spec.name, step=str(self)))
                 continue
@@ -82,7 +86,7 @@ def _slices(tensor: Tensor) -> Iterator[Tensor]:
     attrs = {key: value for key, value in spec.attrs.items() if key != "place"}
     axes = spec.axes[1:] if spec.axes else None
     for n, row in enumerate(rows(tensor.source)):
-        one = replace(spec, name=_numbered(spec.name, n), shape=spec.shape[1:], axes=axes, attrs=attrs, alias_of=None)
+        one = replace(spec, name=_of_slice(spec, n), shape=spec.shape[1:], axes=axes, attrs=attrs, alias_of=None)
         yield Tensor(one, row, ops)
 
 
@@ -90,6 +94,12 @@ def _after(part: Tensor, ops: tuple[Op, ...]) -> Tensor:
     for op in ops:
         part = part.then(op)
     return part
+
+
+def _of_slice(spec: Spec, n: int) -> str:
+    """Its name; what tells of a picture is called by that one's slice, ``batch-00007.mask``."""
+    base = base_of(spec)
+    return _numbered(base, n) + spec.name.removeprefix(base) if base else _numbered(spec.name, n)
 
 
 def _numbered(name: str, n: int) -> str:

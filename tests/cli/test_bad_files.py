@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -197,3 +198,39 @@ def test_labels_of_images_that_are_not_wanted_are_no_strays(tconv: Tconv, images
     assert ran.code == 0
     with np.load("x.npz") as file:
         assert file["labels"].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("suffix", ["npz", "safetensors", "pt"])
+def test_a_file_whose_name_no_format_can_hold_is_bad(tconv: Tconv, images: str, suffix: str) -> None:
+    odd = Path(os.fsdecode(b"im/non\xff.png"))
+    try:
+        Path("im/1.png").rename(odd)
+    except OSError:
+        pytest.skip("file names are Unicode text here")
+    wanted = ("--only", "6.png", "--only", "non*")
+    ran = tconv(images, *wanted, "-o", f"x.{suffix}")
+    assert ran.code == 1
+    assert ran.err.startswith("tconv: im/non\\udcff.png: the name is not valid Unicode text; rename it, or --skip it")
+    ran = tconv(images, *wanted, "-o", f"x.{suffix}", "--on-bad", "skip")
+    assert (ran.code, ran.out) == (3, f"x.{suffix}\n")
+    assert ran.err == "skipped: im/non\\udcff.png: the name is not valid Unicode text; rename it, or --skip it\n"
+    assert tconv(images, *wanted, "-o", "x.npy").code == 0  # which has no place for names
+
+
+def test_what_a_plan_without_the_bad_files_says_anew_is_told(tconv: Tconv, images: str) -> None:
+    """3.jpg and 7.png turn out to be bad when they are decoded: other files are left over of batches then."""
+    for name in ("8.png", "9.png"):
+        Path("im/6.png").with_name(name).write_bytes(Path("im/6.png").read_bytes())
+    wanted = tuple(word for n in "136789" for word in ("--only", f"{n}.*"))
+    options = (*wanted, "--drop-last", "--on-bad", "skip", "--batch-size")
+    ran = tconv(images, *options, "4", "-o", "y.npy")
+    assert (ran.code, ran.out) == (3, "y-00000.npy\n")
+    assert [line.split("; ")[0] for line in ran.err.splitlines()[:2]] == [
+        "--drop-last leaves out 2 of 6: 8.png, 9.png",
+        "not so, as bad inputs are left out: --drop-last leaves out 2 of 6: 8.png, 9.png",
+    ]
+    assert np.load("y-00000.npy")[:, 0, 0, 0].tolist() == [10, 60, 60, 60]
+    ran = tconv(images, *options, "3", "-o", "z.npy", "--report", "r.json")
+    assert (ran.code, ran.out) == (3, "z-00000.npy\n")
+    assert "--drop-last leaves out 1 of 4: 9.png" in ran.err.splitlines()
+    assert json.loads(Path("r.json").read_text())["notes"] == ["--drop-last leaves out 1 of 4: 9.png"]

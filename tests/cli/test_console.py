@@ -47,6 +47,13 @@ def test_numbers_and_places_make_no_kind(capsys: pytest.CaptureFixture[str]) -> 
     assert said(capsys, losses)[20:] == [f"… and 10 more like “{losses[0]}” (-v shows all)"]
 
 
+def test_a_note_is_one_line_whatever_files_are_called(capsys: pytest.CaptureFixture[str]) -> None:
+    assert said(capsys, ["im: ignored a\nwarning: b.txt", "x\ty.gif: odd"]) == [
+        "im: ignored a\\nwarning: b.txt",
+        "x\\ty.gif: odd",
+    ]
+
+
 def test_all_of_them_are_shown_if_asked_and_none_if_quiet(capsys: pytest.CaptureFixture[str]) -> None:
     assert said(capsys, FRAMES, verbose=True) == FRAMES
     assert said(capsys, FRAMES, quiet=True) == []

@@ -119,6 +119,26 @@ def test_options_for_images_without_an_image_say_that_nothing_comes_of_them(tcon
     assert tconv(images, "--channels", "gray", "--no-exif").err == ""
 
 
+@pytest.mark.parametrize(
+    ("options", "note"),
+    [
+        ("--channels rgba --alpha drop", "--alpha beside --channels rgba, which keeps the opacity that there is"),
+        ("--channels keep --alpha black", "--alpha beside --channels keep, which keeps the opacity that there is"),
+        ("--palette index --channels bgr", "--channels beside --palette index, which takes no colours"),
+        (
+            "--palette index --channels gray --alpha drop",
+            "--channels and --alpha beside --palette index, which takes no colours",
+        ),
+        ("--channels gray --alpha drop", ""),
+        ("--palette index", ""),
+    ],
+)
+def test_options_that_others_leave_nothing_to_do_say_it(tconv: Tconv, options: str, note: str) -> None:
+    Image.fromarray(np.arange(64, dtype=np.uint8).reshape(8, 8)).convert("P").save("x.png")
+    ran = tconv("x.png", *options.split(), "-o", "x.npy")
+    assert (ran.code, ran.err) == (0, f"nothing comes of {note}\n" if note else "")
+
+
 def test_values_are_checked_without_the_library_that_takes_long_to_import(tconv_process: Tconv, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros(2))
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['pydantic'] = None\n")

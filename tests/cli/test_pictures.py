@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from tests.cli.conftest import Ran
 from tests.shared_data import shared
@@ -305,6 +305,15 @@ def test_nor_does_a_step_change_what_tells_of_pictures(tconv: Tconv, suffix: str
     assert sorted(map(str, dtypes.values())) == ["float16", "float32"]
 
 
+def test_what_opacity_a_picture_has_is_known_when_it_comes_back(tconv: Tconv) -> None:
+    """Of what is transparent the colours do not bleed in, whether a resize comes at once or later: Pillow's RGBA."""
+    noise = np.random.default_rng(3).integers(0, 256, (24, 30, 4), np.uint8)
+    Image.fromarray(noise).save("a.png")
+    assert tconv("a.png", "--channels", "rgba", "-o", "a.safetensors").code == 0
+    assert tconv("a.safetensors", "--resize", "9x13", "-o", "a.npy").code == 0
+    np.testing.assert_array_equal(np.load("a.npy"), np.asarray(Image.fromarray(noise).resize((13, 9), 2)))
+
+
 @pytest.mark.parametrize("chain", ["letterbox(8)", "letterbox(8) | stack"])
 def test_letterboxed_photos_are_written_and_their_places_are_left_out(tconv: Tconv, chain: str) -> None:
     Path("photos").mkdir()
@@ -331,3 +340,43 @@ def test_rows_of_a_batch_are_chosen_when_it_is_taken_apart(tconv: Tconv) -> None
     assert [np.asarray(Image.open(p)).tolist() for p in sorted(Path("out").iterdir())] == [
         [[0, 1], [2, 3]], [[4, 5], [6, 7]], [[8, 9], [10, 11]],
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("recorded", "kind"), [("pad(64)", "mask"), ("letterbox(64)", "letterbox")])
+@pytest.mark.parametrize("change", ["resize(8x8)", "crop(8)", "pad(70)", "letterbox(70)", "permute(NWHC)"])
+def test_a_record_in_a_file_does_not_become_untrue(tconv: Tconv, recorded: str, kind: str, change: str) -> None:
+    Image.new("RGB", (30, 20)).save("a.png")
+    assert tconv("a.png", "--step", f"{recorded} | stack", "-o", "x.safetensors").code == 0
+    ran = tconv("x.safetensors", "--step", change, "-o", "y.npz")
+    assert ran.code == 1
+    assert f"where the picture lies is told by x.{kind}, and would no longer be true; --skip '*.{kind}'" in ran.err
+    assert tconv("x.safetensors", "--step", change, "--skip", f"*.{kind}", "-o", "y.npz").code == 0
+    assert tconv("x.safetensors", "--step", "scale | permute(NCHW)", "-o", "z.npz").code == 0  # leaves it true
+
+
+def test_a_record_goes_with_its_slice(tconv: Tconv) -> None:
+    """Whether it is of a batch that is taken apart, or of a picture that is one already."""
+    Path("in").mkdir()
+    for n in range(2):
+        Image.new("RGB", (4 + n, 3), (n, n, n)).save(f"in/{n}.png")
+    assert tconv("in", "--step", "pad | stack", "-o", "x.safetensors").code == 0
+    assert tconv("x.safetensors", "--step", "unstack", "-o", "rows.safetensors").code == 0
+    rows = load_file("rows.safetensors")
+    assert sorted(rows) == ["x-00000", "x-00000.mask", "x-00001", "x-00001.mask"]
+    assert rows["x-00000.mask"].tolist() == [[True] * 4 + [False]] * 3
+    assert tconv("rows.safetensors", "--step", "unstack | scale", "-o", "same.safetensors").code == 0
+    same = load_file("same.safetensors")
+    assert {name: array.dtype for name, array in same.items() if name in rows} == {
+        name: np.bool_ if name.endswith("mask") else np.float32 for name in rows
+    }
+
+
+def test_labels_are_no_pictures_to_pad(tconv: Tconv) -> None:
+    for name in ("in/a", "in/b"):
+        Path(name).mkdir(parents=True)
+        Image.new("RGB", (4, 3)).save(f"{name}/x.png")
+    assert tconv("in", "-o", "x.safetensors").code == 0
+    assert tconv("x.safetensors", "--step", "pad(multiple=8)", "-o", "y.npz").code == 0
+    with np.load("y.npz") as file:
+        assert file["a/x.png"].shape == (8, 8, 3)
+        assert file["labels"].tolist() == [0, 1]

@@ -389,6 +389,15 @@ def test_the_mark_of_data(
     assert_same(all_values(stream), arrays)
 
 
+@pytest.mark.parametrize(("clear", "mark"), [("ab", True), ("b", {"b": True}), ("", None)])
+def test_the_mark_tells_whose_last_channel_is_opacity(tmp_path: Path, clear: str, mark: object) -> None:
+    specs = [Spec(n, dtype("uint8"), (2, 2, 4), attrs={"alpha": True} if n in clear else {}) for n in "ab"]
+    arrays = {name: random_bits("uint8", (2, 2, 4)) for name in "ab"}
+    path = write(tmp_path / "x.safetensors", arrays, Extra("data"), specs)
+    assert json.loads(metadata_of(path)["tconv"]).get("alpha") == mark
+    assert [t.spec for t in read_file(path).tensors] == specs
+
+
 @pytest.mark.parametrize(
     "mark",
     [

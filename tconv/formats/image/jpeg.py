@@ -13,6 +13,7 @@ import numpy as np
 import simplejpeg  # type: ignore[import-untyped]  # it has no annotations
 
 from tconv.errors import TconvError
+from tconv.formats.image import mpf
 from tconv.formats.image.exif import orientation
 from tconv.formats.image.header import Colour, Header, Picture
 from tconv.formats.image.icc import unusual
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tconv.writer import WriteOptions
 
 _WINDOW = 4096  # bytes read at a time: as a rule the whole header of a photo without a thumbnail
-_EOI, _SOS, _APP1, _APP2 = 0xD9, 0xDA, 0xE1, 0xE2
+_SOI, _EOI, _SOS, _APP1, _APP2 = b"\xff\xd8", 0xD9, 0xDA, 0xE1, 0xE2
 _EXIF, _XMP, _ICC = b"Exif\0\0", b"http://ns.adobe.com/xap/1.0/\0", b"ICC_PROFILE\0"
 FRAMES = frozenset((0xC0, 0xC1, 0xC2, 0xC9, 0xCA))  # baseline, extended and progressive; Huffman and arithmetic
 _OTHER_FRAMES = {0xC3: "lossless", 0xCB: "lossless arithmetic", 0xF7: "JPEG-LS"} | dict.fromkeys(
@@ -43,8 +44,9 @@ def scan(file: BinaryIO, every: bool) -> Header:
     """Size, components, orientation and profile from the segments before the first scan; a few reads of ``file``."""
     header: Header | None = None
     exif = xmp = b""
+    index: mpf.Index | None = None
     profile = dict[bytes, bytes]()
-    for marker, body in segments(file):
+    for marker, body, at in segments(file):
         if marker in FRAMES:
             header = _frame(body)
         elif marker in _OTHER_FRAMES:
@@ -55,16 +57,39 @@ def scan(file: BinaryIO, every: bool) -> Header:
             xmp = body[len(_XMP) :]
         elif marker == _APP2 and body.startswith(_ICC):
             profile[body[len(_ICC) :][:1]] = body[len(_ICC) + 2 :]  # its pieces are numbered
+        elif marker == _APP2 and body.startswith(mpf.MARK):
+            index = index or mpf.Index(body[len(mpf.MARK) :], at + len(mpf.MARK))
     if header is None:
         raise ValueError("no frame header before the first scan")
+    if index is not None:
+        header = replace(header, frames=1 + len(_others(file, index, header, every)))
     if not (exif or xmp or profile):
         return header
     whole = b"".join(profile[number] for number in sorted(profile))
     return replace(header, orientation=orientation(exif, xmp), profile=unusual(whole))
 
 
-def segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """(marker, body) of the segments up to the first scan."""
+def _others(file: BinaryIO, index: mpf.Index, header: Header, every: bool) -> list[int]:
+    """Where the other pictures of the file begin that are like the first: for two eyes, of a burst, of a panorama.
+    Smaller previews and maps of its light are not. That they are damaged matters if ``every`` one is wanted.
+    """
+    found = []
+    try:
+        for number, start in enumerate(index.starts(), 2):
+            file.seek(start)
+            if file.read(2) != _SOI:
+                raise EOFError(f"its picture {number} is not where its index says")
+            file.seek(start)
+            frame = next((_frame(body) for marker, body, _ in segments(file) if marker in FRAMES), None)
+            found += [start] if frame and (*frame.size, frame.colour) == (*header.size, header.colour) else []
+    except (TconvError, ValueError, IndexError, EOFError, struct.error):
+        if every:
+            raise
+    return found
+
+
+def segments(file: BinaryIO) -> Iterator[tuple[int, bytes, int]]:
+    """(marker, body, where in the file that begins) of the segments up to the first scan."""
     window = file.read(_WINDOW)
     at = 2  # behind the start marker
     while True:
@@ -77,13 +102,15 @@ def segments(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
             at += 1
         elif marker in _ALONE:
             at += 2
-        elif marker in (_SOS, _EOI):
+        elif marker == _EOI:
             return
         else:
             end = at + 2 + _length(window, at + 2)
             if end > len(window):
                 window, end, at = _further(file, window, at, end - at), end - at, 0
-            yield marker, window[at + 4 : end]
+            if marker == _SOS:
+                return
+            yield marker, window[at + 4 : end], file.tell() - len(window) + at + 4
             at = end
 
 
@@ -120,14 +147,26 @@ def _header(width: int, height: int, components: int) -> Header:
 
 def decode(data: bytes, header: Header, count: int) -> Iterator[Picture]:
     """Grey, RGB, or inks as Pillow gives them (255 is full ink)."""
-    pixels = decode_as(data, header, _SPACES[header.colour])
-    if header.colour == "cmyk":
-        # Adobe's programs store inks inverted, and every other writer followed them.
-        np.subtract(255, pixels, out=pixels)
-    yield Picture(pixels)
+    for start in _starts(data, header) if count > 1 else (0,):
+        pixels = decode_as(memoryview(data)[start:], header, _SPACES[header.colour])
+        if header.colour == "cmyk":
+            # Adobe's programs store inks inverted, and every other writer followed them.
+            np.subtract(255, pixels, out=pixels)
+        yield Picture(pixels)
 
 
-def decode_as(data: bytes, header: Header, space: str, out: Array | None = None) -> Array:
+def _starts(data: bytes, header: Header) -> list[int]:
+    """Where in the file its pictures begin."""
+    file = io.BytesIO(data)
+    index = next(
+        mpf.Index(body[len(mpf.MARK) :], at + len(mpf.MARK))
+        for marker, body, at in segments(file)
+        if marker == _APP2 and body.startswith(mpf.MARK)
+    )
+    return [0, *_others(file, index, header, True)]
+
+
+def decode_as(data: bytes | memoryview, header: Header, space: str, out: Array | None = None) -> Array:
     """Decode to GRAY, RGB, BGR, RGBX, BGRX or CMYK, into ``out`` if given: bit-identical to Pillow.
 
     Strict: what libjpeg only warns of (a missing end, a corrupt stream) is a ``ValueError``.
@@ -141,7 +180,7 @@ def decode_as(data: bytes, header: Header, space: str, out: Array | None = None)
             raise TconvError("a JPEG of unusual chroma sampling, which tconv does not read", remedy=_RESAVE) from error
         if "ICC" not in str(error):
             raise
-        pixels = simplejpeg.decode_jpeg(_without_profile(data), space, buffer=out, **least)
+        pixels = simplejpeg.decode_jpeg(_without_profile(bytes(data)), space, buffer=out, **least)
     if pixels.shape[:2] != (header.height, header.width):
         raise ValueError(f"it decodes to {pixels.shape[1]}x{pixels.shape[0]}")
     return pixels  # type: ignore[no-any-return]  # simplejpeg has no annotations

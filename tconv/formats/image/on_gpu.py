@@ -42,7 +42,7 @@ def decode(data: bytes, header: Header, device: str, path: Path) -> Iterator[Pic
 def _stored_as_rgb(data: bytes) -> bool:
     """As libjpeg tells (jdapimin.c, default_decompress_parms): by Adobe's marker, or by the names of the components."""
     names, adobe = b"", b""
-    for marker, body in jpeg.segments(io.BytesIO(data)):
+    for marker, body, _ in jpeg.segments(io.BytesIO(data)):
         if marker in jpeg.FRAMES:
             names = body[6::3]
         elif marker == _APP14 and body.startswith(_ADOBE):

@@ -75,13 +75,19 @@ class Kind:
     @property
     def direct(self) -> bool:
         """Whether what the JPEG decoder gives is the picture."""
-        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1 and not self.on_gpu
+        plain = self.family == "jpeg" and self.header.colour != "cmyk" and self.orientation == 1
+        plain = plain and not self.every and not self.on_gpu
         return plain and self.options.palette == "rgb" and self.options.channels in ("rgb", "bgr")
+
+    @property
+    def every(self) -> bool:
+        """Whether it is all frames of several."""
+        return self.options.frames == "all" and self.header.frames > 1
 
     @property
     def on_gpu(self) -> bool:
         """Whether the user wants it decoded there, and it can be."""
-        return bool(self.options.jpeg_device) and on_gpu.may(self.family, self.header)
+        return bool(self.options.jpeg_device) and not self.every and on_gpu.may(self.family, self.header)
 
     @property
     def orientation(self) -> int:
@@ -89,8 +95,10 @@ class Kind:
 
     def shrink(self, height: int, width: int) -> int:
         """For a resize to that size the file is decoded at one such-th of its own."""
+        if not self.options.fast or self.family != "jpeg" or self.every:
+            return 1
         high, wide = self.spec.shape[:2]
-        if not self.options.fast or self.family != "jpeg" or min(high, wide) < _SMALL:
+        if min(high, wide) < _SMALL:
             return 1
         gap = min(high / height, wide / width)
         return next((n for n in _SHRINKS if gap >= _GAP * n), 1)
@@ -187,7 +195,7 @@ class ImageSource(Scalable):
 
     def _assemble(self, data: bytes, out: Array) -> None:
         kind = self.kind
-        places = out if kind.options.frames == "all" and kind.header.frames > 1 else out[None]
+        places = out if kind.every else out[None]
         done = 0
         for picture in self._pictures(data, len(places)):
             _check(picture, kind.header)

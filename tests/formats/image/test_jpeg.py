@@ -161,6 +161,7 @@ def test_a_broken_colour_profile_damages_no_pixel(tmp_path: Path) -> None:
         (PLAIN[:2] + segment(0xDA, b"\0"), "no frame header"),
         (PLAIN[:2] + b"\xff\xd9\0\0", "no frame header"),
         (PLAIN[:100], "ends within its header"),
+        (PLAIN[: PLAIN.index(b"\xff\xda") + 5], "ends within its header"),
         (PLAIN[:2] + b"\xff\xfe", "ends within its header"),
         (b"\xff\xd8\xff\xe0\0\x02junk" + PLAIN[2:], "between the segments"),
     ],
