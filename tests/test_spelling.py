@@ -70,6 +70,7 @@ ASKED: dict[str, Any] = {
     "shard_size": 5_000_000_000,
     "write": WriteOptions(quality=9),
     "verify": True,
+    "gpu_jpeg": True,
 }
 
 

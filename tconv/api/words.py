@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from tconv.api.options import Options
+from tconv.devices.names import WORDS
 from tconv.dtypes import ALIASES, DTYPES
 from tconv.errors import TconvError
 from tconv.registry import FORMATS
@@ -36,7 +37,13 @@ _FLAGS = {
     "no_exif": "exif=False",
     "no_labels": 'labels="none"',
 }
-_NAMES = {"format": [*FORMATS], "to": [*DTYPES, *ALIASES], "quantize": [*DTYPES], "stats": ["imagenet", "clip"]}
+_NAMES = {
+    "format": [*FORMATS],
+    "to": [*DTYPES, *ALIASES],
+    "quantize": [*DTYPES],
+    "stats": ["imagenet", "clip"],
+    "device": WORDS,
+}
 _HINTS = typing.get_type_hints(Options)
 
 

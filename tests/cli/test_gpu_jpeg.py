@@ -135,5 +135,5 @@ def test_files_and_python_ask_for_it_too(tconv: Tconv, torchvision: TorchVision,
     assert Path("x.npy").read_bytes() == Path("y.npy").read_bytes()
     made = api.convert("photos/waves.jpg", "z.npy", "scale", device="torch", gpu_jpeg=True)
     assert Path("x.npy").read_bytes() == Path("z.npy").read_bytes()
-    with pytest.raises(api.UsageError, match="--gpu-jpeg needs a CUDA device"):
+    with pytest.raises(api.UsageError, match='gpu_jpeg=True needs a CUDA device; say which: device="cuda"'):
         api.convert("photos/waves.jpg", "v.npy", "scale", gpu_jpeg=True)

@@ -95,7 +95,7 @@ def test_what_is_stored_as_rgb_is_left_to_the_exact_decoder(torchvision: TorchVi
 
 def without(data: bytes, marker: int) -> bytes:
     """The file without the segments of that marker."""
-    for found, body in jpeg.segments(io.BytesIO(data)):
+    for found, body, _ in jpeg.segments(io.BytesIO(data)):
         if found == marker:
             data = data.replace(bytes((0xFF, marker)) + (len(body) + 2).to_bytes(2, "big") + body, b"")
     return data
