@@ -42,7 +42,7 @@ _NAMES = {
     "to": [*DTYPES, *ALIASES],
     "quantize": [*DTYPES],
     "stats": ["imagenet", "clip"],
-    "device": WORDS,
+    "device": [*WORDS],
 }
 _HINTS = typing.get_type_hints(Options)
 
