@@ -1,13 +1,15 @@
-"""How long images take beside Pillow and beside decoding alone: ``python -m tests.bench_images [FOLDER]``.
+"""How long images take beside others: ``python -m tests.bench_images [FOLDER [PYTHON]]``.
 
-Prints tables, of what ``--fast`` changes too, and asserts nothing. Images are crops of the photos in a folder, or of
-the shared data, with a sensor's noise, as ImageNet has them; and whole photos of 12 megapixels. TMPDIR says where they
-and the results are written. tconv flushes what it has written to the disk before it puts it in place; the others leave
-that to the system.
+Beside Pillow and decoding alone; and beside the loaders of torchvision (whose CUDA build of PyTorch the tests do not bring
+along), TensorFlow and DALI, as far as ``PYTHON`` has them. Prints tables, of what ``--fast`` changes too, and asserts
+nothing. Images are crops of the photos in a folder, or of the shared data, with a sensor's noise, as ImageNet has them;
+and whole photos of 12 megapixels. TMPDIR says where they and the results are written. tconv flushes what it has written to
+the disk before it puts it in place; the others leave that to the system.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -87,7 +89,7 @@ def _small(folder: Path, photos: Sequence[Path]) -> Iterator[Row]:
         height, width = (int(side) for side in np.clip(rng.normal((400, 470), 85), 120, x.shape[:2]))
         top, left = rng.integers(0, x.shape[0] - height + 1), rng.integers(0, x.shape[1] - width + 1)
         _save(x[top : top + height, left : left + width], source / f"{n:05}.jpg", rng, noise=4)
-    rivals = _rivals(source, out)
+    rivals = _rivals(source, out) | _loaders(source, out)
     yield from compare(f"{SMALL} JPEGs to 224x224", (*TCONV, str(source), *OPTIONS, "-o", out), rivals, ROUNDS)
 
 
@@ -108,6 +110,19 @@ def _rivals(source: Path, out: str) -> dict[str, Sequence[str]]:
     return {
         "Pillow and NumPy, one by one": (sys.executable, "-c", PILLOW, str(source), out),
         "decoding alone, OpenCV, a thread a core": (sys.executable, "-c", DECODING, str(source)),
+    }
+
+
+def _loaders(source: Path, out: str) -> dict[str, Sequence[str]]:
+    """By the Python that was named, those that it has."""
+    if len(sys.argv) <= 2:
+        return {}
+    modules = {"torchvision": "torchvision", "tf.data": "tensorflow", "DALI": "nvidia.dali"}
+    script = str(Path(__file__).with_name("loading_images.py"))
+    return {
+        name: (sys.argv[2], script, name, str(source), out)
+        for name, module in modules.items()
+        if subprocess.run((sys.argv[2], "-c", f"import {module}"), check=False, capture_output=True).returncode == 0
     }
 
 
