@@ -111,7 +111,7 @@ def _through(
             assert isinstance(stage, Whole)
             whole = np.ascontiguousarray(stage.apply(x.reshape(shape)))
             x, shape = whole.reshape(-1), whole.shape
-        elif stage.inert and into is None:
+        elif into is None and stage.inert:
             lost += stage.check(x)
         else:
             into = np.empty(x.size, stage.dtype.numpy) if into is None else into

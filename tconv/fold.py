@@ -12,7 +12,7 @@ from tconv.errors import Problems, TconvError, UsageError, raise_all
 from tconv.inputs import ROWS, Input
 from tconv.labels import Labelling
 from tconv.memory import ArraySource
-from tconv.ops import Elementwise, Op, Promise, anywhere, is_stated, place
+from tconv.ops import Elementwise, MoveTo, Op, Promise, is_stated, place
 from tconv.quant.op import Dequantize
 from tconv.request import Request
 from tconv.step import Scan, Step
@@ -227,7 +227,7 @@ def _with_attr(tensor: Tensor, name: str, value: str) -> Tensor:
 
 def _without_idle_promises(stream: Stream) -> Stream:
     """A range was stated for what steps work on: of labels that they pass over nothing was said."""
-    idle = [all(isinstance(op, Promise) for op in anywhere(t.ops)) for t in stream.tensors]
+    idle = [all(isinstance(op, (Promise, MoveTo)) for op in t.ops) for t in stream.tensors]
     if all(idle):
         return stream
     plain = [

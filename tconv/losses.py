@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 def refusals(planned: Plan, accounted: Mapping[Place, Account]) -> list[TconvError]:
     """What did not fit, every tensor by its name, the one with the most values first."""
-    found: list[tuple[int, TconvError]] = []
-    for place, account in _in_order(accounted):
+    found: list[tuple[int, Place, TconvError]] = []
+    for place, account in accounted.items():
         file, name = _where(planned, place)
         for key, lost in account.refused():
             reason = lost.describe(key.src, key.dst)
             count = lost.overflow + lost.infinite + lost.nan
             remedy = lost.remedy(key.dst, of_cast=key.step.startswith("cast"))
-            found.append((count, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
-    found.sort(key=lambda pair: -pair[0])
-    return [problem for _, problem in found]
+            found.append((count, place, TconvError(reason, file=file, tensor=name, step=key.step, remedy=remedy)))
+    found.sort(key=lambda one: (-one[0], _position(one[1])))
+    return [problem for *_, problem in found]
 
 
 def losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
     """One line for each tensor that lost something and was allowed to, and for each that broke its stated range."""
-    for place, account in _in_order(accounted):
+    for place, account in sorted(accounted.items(), key=lambda item: _position(item[0])):
         file, name = _where(planned, place)
         for key, lost in account.by_cast.items():
             if lost:
@@ -42,9 +42,9 @@ def losses(planned: Plan, accounted: Mapping[Place, Account]) -> Iterator[str]:
                 yield str(_broken(stated, lost).at(file=file, tensor=name))
 
 
-def _in_order(accounted: Mapping[Place, Account]) -> list[tuple[Place, Account]]:
+def _position(place: Place) -> tuple[int, int, int]:
     """In the order of the outputs, whichever thread was done first."""
-    return sorted(accounted.items(), key=lambda item: (*item[0][:2], item[0].part or 0))
+    return place.output, place.tensor, place.part or 0
 
 
 def _broken(stated: RangeKey, lost: Lost) -> TconvError:

@@ -1,10 +1,10 @@
 """How long images take beside others: ``python -m tests.bench_images [FOLDER [PYTHON]]``.
 
-Beside Pillow and decoding alone; and beside the loaders of torchvision (whose CUDA build of PyTorch the tests do not bring
-along), TensorFlow and DALI, as far as ``PYTHON`` has them. Prints tables, of what ``--fast`` changes too, and asserts
-nothing. Images are crops of the photos in a folder, or of the shared data, with a sensor's noise, as ImageNet has them;
-and whole photos of 12 megapixels. TMPDIR says where they and the results are written. tconv flushes what it has written to
-the disk before it puts it in place; the others leave that to the system.
+Beside Pillow and decoding alone; and beside the loaders of torchvision (whose CUDA build of PyTorch the tests do not
+bring along), TensorFlow and DALI, as far as ``PYTHON`` has them. Prints tables, of what ``--fast`` changes too, and
+asserts nothing. Images are crops of the photos in a folder, or of the shared data, with a sensor's noise, as ImageNet
+has them; and whole photos of 12 megapixels. TMPDIR says where they and the results are written. tconv flushes what it
+has written to the disk before it puts it in place; the others leave that to the system.
 """
 
 from __future__ import annotations
