@@ -4,64 +4,26 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tconv import scratch
 from tconv.account import Account
 from tconv.errors import TconvError
-from tconv.evaluate import Piece, Program, program
+from tconv.evaluate import program
 from tconv.outcome import Outcome, Output, Place
 from tconv.parts import Parts
 from tconv.placed import batching
 from tconv.placed.batching import BATCH, Batching
+from tconv.tasks import Filling, Group, Task, buffers, count, grouped, part_of
 
 if TYPE_CHECKING:
     from tconv.ops import Array
-    from tconv.tensor import Tensor
 
 ENOUGH = 1000  # a job that went wrong this often has told enough
-_ALIGNED = 16  # bytes, of the largest element
 PATIENCE = 0.05  # seconds that a thread waits for its turn before it asks whether others need its memory
-
-
-@dataclass
-class _Filling:
-    """An output being filled. ``left``: pieces under way, and one more until all have been handed out."""
-
-    number: int
-    output: Output
-    left: int = 1
-
-
-@dataclass(frozen=True)
-class _Task:
-    filling: _Filling
-    index: int
-    program: Program
-    piece: Piece
-
-    @property
-    def tensor(self) -> Tensor:
-        return self.filling.output.tensors[self.index]
-
-    @property
-    def size(self) -> int:
-        """Bytes of the result."""
-        return (self.piece.hi - self.piece.lo) * self.tensor.spec.dtype.itemsize
-
-
-class _Group(NamedTuple):
-    """What one thread makes in one go: a piece, or several that go to a device together; and what that costs."""
-
-    tasks: tuple[_Task, ...]
-    cost: int
 
 
 def default_workers() -> int:
@@ -135,37 +97,22 @@ class Runner:
         self._outcome.notes += self._batching.notes
         return self._outcome
 
-    def _groups(self, outputs: Sequence[Output]) -> Iterator[_Group]:
+    def _groups(self, outputs: Sequence[Output]) -> Iterator[Group]:
         """Pieces, one by one, or in a row those that may go to a device: few enough for each thread to get some."""
-        share = -(-sum(map(_count, outputs)) // (2 * self._workers))
-        held: list[_Task] = []
+        share = -(-sum(map(count, outputs)) // (2 * self._workers))
+        return grouped(
+            self._tasks(outputs),
+            most=lambda: min(share, self._batching.most),
+            fits=lambda cost: self._workers * cost <= self._max_memory,
+        )
 
-        def taken() -> Iterator[_Group]:
-            if held:
-                yield _Group(tuple(held), _cost(held))
-                held.clear()
-
-        for task in self._tasks(outputs):
-            if not task.program.crosses:
-                if held:
-                    yield from taken()
-                yield _Group((task,), task.piece.cost)
-                continue
-            if (
-                len(held) >= min(share, self._batching.most)
-                or self._workers * (_cost(held) + task.piece.cost) > self._max_memory
-            ):
-                yield from taken()
-            held.append(task)
-        yield from taken()
-
-    def _tasks(self, outputs: Sequence[Output]) -> Iterator[_Task]:
+    def _tasks(self, outputs: Sequence[Output]) -> Iterator[Task]:
         """Pieces in the order of the files, so that few files are open at a time."""
         for number, output in enumerate(outputs):
             with output.writing():
                 output.path.parent.mkdir(parents=True, exist_ok=True)
                 output.writer.open(output.path)
-            filling, last = _Filling(number, output), None
+            filling, last = Filling(number, output), None
             for task in self._pieces(filling):
                 with self._state:
                     filling.left += 1
@@ -180,14 +127,14 @@ class Runner:
                 filling.left -= 1
             yield last
 
-    def _pieces(self, filling: _Filling) -> Iterator[_Task]:
+    def _pieces(self, filling: Filling) -> Iterator[Task]:
         output = filling.output
         for index, tensor in enumerate(output.tensors):
             if output.writer.stored(index):
                 made = program(tensor, self._detail)
-                yield from (_Task(filling, index, made, p) for p in made.pieces() if p.path not in self._bad)
+                yield from (Task(filling, index, made, p) for p in made.pieces() if p.path not in self._bad)
 
-    def _work(self, groups: Iterator[_Group]) -> None:
+    def _work(self, groups: Iterator[Group]) -> None:
         held = 0  # bytes of the buffers that this thread has, which the next piece uses again
         try:
             while (found := self._next(groups, held)) is not None:
@@ -205,7 +152,7 @@ class Runner:
         except BaseException as problem:
             self._stop(problem)
 
-    def _is_hungry(self, group: _Group) -> bool:
+    def _is_hungry(self, group: Group) -> bool:
         return self._workers * group.cost > self._max_memory
 
     def _release(self, held: int) -> int:
@@ -217,7 +164,7 @@ class Runner:
             self._state.notify_all()
         return 0
 
-    def _next(self, groups: Iterator[_Group], held: int) -> tuple[_Group, int] | None:
+    def _next(self, groups: Iterator[Group], held: int) -> tuple[Group, int] | None:
         """The next piece, as soon as there is memory for it, and the bytes that this thread then holds; a piece that is
         larger than the limit has it alone.
         """
@@ -243,13 +190,13 @@ class Runner:
         finally:
             self._feed.release()
 
-    def _note_size(self, group: _Group) -> None:
+    def _note_size(self, group: Group) -> None:
         cost, known, task = group.cost, self._outcome.beyond, group.tasks[0]
         if cost > self._max_memory and (known is None or cost > known[1]):
-            part, _ = _part(task.tensor, task.piece)
+            part, _ = part_of(task.tensor, task.piece)
             self._outcome.beyond = Place(task.filling.number, task.index, part), cost
 
-    def _make(self, tasks: Sequence[_Task]) -> None:
+    def _make(self, tasks: Sequence[Task]) -> None:
         if not tasks[0].program.crosses:
             (task,) = tasks
             out = scratch.buffer("out", task.tensor.spec.dtype.numpy, task.piece.hi - task.piece.lo)
@@ -261,12 +208,12 @@ class Runner:
             return
         from tconv.placed.carry import together  # which most jobs do without
 
-        outs = _buffers(tasks)
+        outs = buffers(tasks)
         makings = [task.program.making(task.piece, out) for task, out in zip(tasks, outs, strict=True)]
         for task, out, made in zip(tasks, outs, together(makings, self._batching), strict=True):
             self._settle(task, out, made)
 
-    def _settle(self, task: _Task, out: Array, made: Account | Exception) -> None:
+    def _settle(self, task: Task, out: Array, made: Account | Exception) -> None:
         """Write what came out, or remember what kept it from being made."""
         if isinstance(made, Account):
             self._write(task, out, made)
@@ -280,11 +227,11 @@ class Runner:
         else:
             raise made
 
-    def _write(self, task: _Task, out: Array, lost: Account) -> None:
+    def _write(self, task: Task, out: Array, lost: Account) -> None:
         filling = task.filling
         with filling.output.writing():
             filling.output.writer.write(task.index, task.piece.lo, out)
-        part, all_of_it = _part(task.tensor, task.piece)
+        part, all_of_it = part_of(task.tensor, task.piece)
         # Of a hundred thousand pictures of which nothing is lost there is nothing to remember.
         if lost or self._every or part is None or not all_of_it:
             place = Place(filling.number, task.index, part)
@@ -293,7 +240,7 @@ class Runner:
                 account += lost
         self._progress(out.nbytes)
 
-    def _failed(self, task: _Task, problem: TconvError) -> None:
+    def _failed(self, task: Task, problem: TconvError) -> None:
         name = "" if isinstance(task.tensor.source, Parts) else task.tensor.spec.name
         with self._state:
             if task.piece.path not in self._bad:  # others may have been under way: one sentence a file
@@ -302,7 +249,7 @@ class Runner:
             self._outcome.unfinished.add(task.filling.number)
             self._stopped = self._stopped or len(self._outcome.failures) >= ENOUGH
 
-    def _done(self, filling: _Filling) -> None:
+    def _done(self, filling: Filling) -> None:
         with self._state:
             filling.left -= 1
             whole = not filling.left and not self._stopped and filling.number not in self._outcome.unfinished
@@ -317,30 +264,3 @@ class Runner:
             self._fatal = self._fatal or problem
             self._stopped = True
             self._state.notify_all()
-
-
-def _cost(tasks: Iterable[_Task]) -> int:
-    return sum(task.piece.cost for task in tasks)
-
-
-def _count(output: Output) -> int:
-    """How many tensors there are in it, or of stacks parts."""
-    return sum(len(t.source.parts) if isinstance(t.source, Parts) else 1 for t in output.tensors)
-
-
-def _buffers(tasks: Sequence[_Task]) -> list[Array]:
-    """For the result of each piece a place in the memory of this thread."""
-    sizes = [-(-task.size // _ALIGNED) * _ALIGNED for task in tasks]
-    memory, ends = scratch.buffer("out", np.dtype(np.uint8), sum(sizes)), accumulate(sizes)
-    found = zip(tasks, sizes, ends, strict=True)
-    return [memory[e - s : e - s + t.size].view(t.tensor.spec.dtype.numpy) for t, s, e in found]
-
-
-def _part(tensor: Tensor, piece: Piece) -> tuple[int | None, bool]:
-    """Which part of a stack a piece is of, and whether it is all of it."""
-    if not isinstance(tensor.source, Parts):
-        return None, False
-    stride = tensor.spec.size // len(tensor.source.parts)
-    if not stride or piece.hi - piece.lo > stride:
-        return None, False
-    return piece.lo // stride, piece.hi - piece.lo == stride

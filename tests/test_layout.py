@@ -38,6 +38,7 @@ LAYERS = [
     ["placed"],
     ["blocks", "outcome"],
     ["evaluate"],
+    ["tasks"],
     ["runner", "staging", "inputs", "pipeline", "selection"],
     ["targets", "clearance", "journal", "request", "labels"],
     ["label_matching"],
