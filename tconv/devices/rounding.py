@@ -5,7 +5,7 @@ float32 and float64 from anything. From float64 to float16 and bfloat16 torch go
 here that float32 is rounded to odd, which makes the second rounding the right one (see ``casts/rounding.py``). Floats
 become integers only where they are in range, since what torch makes of others depends on the device. 64-bit integers,
 the floats of 8 and 4 bits and complex numbers are left to the CPU: ``pairs.exact`` says what is done here. A NaN
-becomes the plain one of its sign, as on the CPU; what else its bits said may be gone.
+keeps its sign and as much of its bits as on the CPU, if it is a quiet one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from tconv.lost import Number
 
     Columns: TypeAlias = dict[str, Tensor]  # of each tensor of the batch one number, named as in Lost and Detail
+
+
+_MANTISSA = {torch.float16: 10, torch.bfloat16: 7, torch.float32: 23, torch.float64: 52}  # bits
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def rounded(
@@ -97,10 +101,18 @@ def _odd_single(x: Tensor) -> Tensor:
 
 
 def _quiet(value: Tensor, made: Tensor, dst: DType) -> Tensor:
-    """With the plain NaN of its sign for every NaN: what torch makes of one differs from device to device."""
-    nan = int(np.array(np.nan, dst.numpy).view(f"i{dst.itemsize}"))
-    signed = torch.where(torch.signbit(value), nan | torch.iinfo(moved(dst)).min, nan).to(moved(dst))
-    return torch.where(torch.isnan(value), signed, made.view(moved(dst))).view(made.dtype)
+    """With the NaN for every NaN that the CPU makes of it, since what torch does differs from device to device: quiet,
+    of its sign, and with the first bits of its mantissa, but for bfloat16, which ml_dtypes gives none.
+    """
+    if not value.is_floating_point():
+        return made
+    digits, bits = _MANTISSA[value.dtype], value.view(_BITS[value.itemsize]).to(torch.int64)
+    payload = bits & ((1 << digits) - 1)
+    shift = _MANTISSA[made.dtype] - digits
+    payload = payload << shift if shift > 0 else payload >> -shift
+    plain = int(np.array(np.nan, dst.numpy).view(f"i{dst.itemsize}")) | (payload if dst.name != "bfloat16" else 0)
+    nan = torch.where(bits < 0, plain | torch.iinfo(moved(dst)).min, plain).to(moved(dst))
+    return torch.where(torch.isnan(value), nan, made.view(moved(dst))).view(made.dtype)
 
 
 def _bound(value: Tensor, made: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from tconv.evaluate import evaluate
 from tconv.ops import CastTo, MoveTo, Op, Permute
 from tests.cli.conftest import Ran, tconv  # noqa: F401  # a fixture
 from tests.memory import tensor
-from tests.placed.laws import POLICIES, SOURCES, TARGETS, any_bits, assert_nans_are_plain_on, assert_same_on, chains
+from tests.placed.laws import POLICIES, SOURCES, TARGETS, any_bits, assert_nans_are_the_same_on, assert_same_on, chains
 from tests.placed.test_work import NORMALIZE, SCALE
 
 torch = pytest.importorskip("torch")
@@ -50,8 +50,8 @@ def test_pictures(src: str, perm: tuple[int, ...] | None) -> None:
     assert_same_on(DEVICE, (SCALE, NORMALIZE, *turn, CastTo(dtype=dtype("float16"), step="c")), x, ulps=1)
 
 
-def test_nans_are_plain_ones() -> None:
-    assert_nans_are_plain_on(DEVICE)
+def test_nans_are_the_same() -> None:
+    assert_nans_are_the_same_on(DEVICE)
 
 
 @settings(max_examples=100)

@@ -20,7 +20,16 @@ from tconv.quant.op import Numbers, Quantize
 from tconv.steps.normalize import Standardize
 from tconv.steps.scale import Rescale
 from tests.memory import ArraySource, tensor
-from tests.placed.laws import POLICIES, SOURCES, TARGETS, any_bits, assert_nans_are_plain_on, assert_same_on, chains, on
+from tests.placed.laws import (
+    POLICIES,
+    SOURCES,
+    TARGETS,
+    any_bits,
+    assert_nans_are_the_same_on,
+    assert_same_on,
+    chains,
+    on,
+)
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -92,8 +101,8 @@ def test_pictures(src: str, perm: tuple[int, ...] | None) -> None:
     assert_same_on(DEVICE, (SCALE, NORMALIZE, back, *turn), x)
 
 
-def test_nans_are_plain_ones() -> None:
-    assert_nans_are_plain_on(DEVICE)
+def test_nans_are_the_same() -> None:
+    assert_nans_are_the_same_on(DEVICE)
 
 
 @settings(max_examples=60)
