@@ -1,11 +1,11 @@
-"""Casts on a device, bit for bit those of the CPU, and what they lost of each tensor of a batch.
+"""Casts on a device, bit for bit those of the CPU but for the bits of NaNs, and what each tensor lost.
 
 torch's own conversions are used where they round once: between floats where the source is float32 or narrower, and to
 float32 and float64 from anything. From float64 to float16 and bfloat16 torch goes by way of float32 and rounds twice;
 here that float32 is rounded to odd, which makes the second rounding the right one (see ``casts/rounding.py``). Floats
 become integers only where they are in range, since what torch makes of others depends on the device. 64-bit integers,
 the floats of 8 and 4 bits and complex numbers are left to the CPU: ``pairs.exact`` says what is done here. A NaN
-becomes the plain one of its sign, as on the CPU; what else its bits said may be gone.
+becomes the plain one of its sign; what else its bits said, of which some CPUs and dtypes keep a part, is gone.
 """
 
 from __future__ import annotations
