@@ -84,10 +84,10 @@ def jpeg_device(request: Request, chain: Sequence[Step]) -> str:
         )
     from tconv.devices.names import BY_TORCH, check_decoder, resolve
 
-    names = _devices(request, chain)
-    found = [device for device in (resolve(name).device for name in names) if device.startswith(("cuda", BY_TORCH))]
+    devices = [resolve(name).device for name in _devices(request, chain)]
+    found = [device for device in devices if device.startswith(("cuda", "auto", BY_TORCH))]  # auto: of another machine
     if not found:
-        asked = f", and there is only {names[0]}" if names else ""
+        asked = f", and there is only {devices[0]}" if devices else ""
         raise UsageError(f"--gpu-jpeg needs a CUDA device{asked}", remedy="say which: --device cuda")
     check_decoder(found[0])
     return found[0]

@@ -16,6 +16,7 @@ from tconv.registry import FORMATS
 
 # An option and what may be its value: a text in quotes, capitals that stand for one, a number, a word.
 _OPTION = re.compile(r"(?<![\w-])--([a-z][a-z0-9-]*)(?:([ =])('[^']*'|[A-Z0-9](?:[\w.,*]*\w)?|[a-z][a-z0-9_]*))?")
+_TARGET = re.compile(r"(?<![\w-])-o ([\w.-]+(?<![.-])/?)")
 _STEPS = {
     "resize": "resize({})",
     "pad": "pad(fill={})",
@@ -60,7 +61,7 @@ def in_python(**called: str) -> Iterator[None]:
 
 def translated(text: str, called: Mapping[str, str] | None = None) -> str:
     """The text with options as they are written in Python; what is no option here stays."""
-    return _OPTION.sub(lambda match: _written(match, called or {}), text)
+    return _OPTION.sub(lambda match: _written(match, called or {}), _TARGET.sub(r'dst="\1"', text))
 
 
 def _written(match: re.Match[str], called: Mapping[str, str]) -> str:

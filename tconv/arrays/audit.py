@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tconv.lost import Lost
     from tconv.ops import Array
 
+SATURATE = 'on_overflow="saturate"'
 log = logging.getLogger("tconv")
 
 
@@ -33,7 +34,9 @@ def rounded(x: Array, src: DType, dst: DType, on_overflow: str) -> Array:
     made, lost = casts.cast(x, dst, src=src, on_overflow=on_overflow)
     step = f"cast({dst})"
     if lost.bad(on_overflow):
-        raise TconvError(lost.describe(src, dst), remedy=ways(lost, dst), step=step)
+        raise TconvError(
+            lost.describe(src, dst), remedy=ways(lost, dst, f'tconv.cast(x, "{dst}", {SATURATE})'), step=step
+        )
     if lost:
         log.warning("%s: %s", step, lost.describe(src, dst))
     return made.view(native(dst))
@@ -54,10 +57,10 @@ def judge(account: Account, file: str | Path, tensor: str) -> None:
             log.warning("%s", TconvError(reason, file=file, tensor=tensor, step=stated.step))
 
 
-def ways(lost: Lost, dst: DType) -> str:
-    """What can be done about a refusal, in the words of Python."""
+def ways(lost: Lost, dst: DType, saturate: str = SATURATE) -> str:
+    """What can be done about a refusal, in the words of Python; ``saturate``: how to say that policy."""
     if not (lost.overflow or lost.infinite):
         return f"{dst} has no NaN: replace them first, or choose a float dtype"
     inf = ', "inf" makes them infinite' if dst.has_inf else ""
     nan = f"; NaN have to be replaced first, as {dst} has none" if lost.nan else ""
-    return f'on_overflow="saturate" clamps to the range{inf}{nan}'
+    return f"{saturate} clamps to the range{inf}{nan}"

@@ -6,6 +6,8 @@ from typing import Any
 
 from tconv.errors import UsageError
 
+NAME_IT = 'name it: "cpu", "cuda", "cuda:1", "mps"'
+
 
 def device_named(given: Any) -> str | None:
     """The device as a text, in the words of its library; None for where a tensor is.
@@ -19,4 +21,4 @@ def device_named(given: Any) -> str | None:
         return str(given)
     if library in ("jax", "jaxlib") and hasattr(given, "platform"):
         return f"{given.platform}:{given.id}"
-    raise UsageError(f"device is {given!r}", remedy='name it: "cpu", "cuda", "cuda:1", "mps"')
+    raise UsageError(f"device is {given!r}", remedy=NAME_IT)

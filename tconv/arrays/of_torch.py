@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from tconv.arrays.device import NAME_IT
 from tconv.dtypes import DTYPES
-from tconv.errors import TconvError
+from tconv.errors import TconvError, UsageError
 
 if TYPE_CHECKING:
     from tconv.dtypes import DType
@@ -114,7 +115,11 @@ def move(x: Any, device: str) -> Any:
     if device.lower().partition(":")[0] == "meta":
         raise TconvError("the device meta holds no values")
     try:
-        return x.to(device.lower())
+        there = torch.device(device.lower())
+    except RuntimeError:
+        raise UsageError(f"PyTorch has no device {device!r}", remedy=NAME_IT) from None
+    try:
+        return x.to(there)
     except (RuntimeError, AssertionError) as problem:  # no such device, or none that this build knows
         first = str(problem).partition("\n")[0]
         raise TconvError(f"cannot go to {device}: {first}", remedy="torch.cuda.is_available() tells") from None

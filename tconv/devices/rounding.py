@@ -1,4 +1,4 @@
-"""Casts on a device, bit for bit those of the CPU, and what they lost of each tensor of a batch.
+"""Casts on a device, bit for bit those of the CPU but for the bits of NaNs, and what each tensor lost.
 
 torch's own conversions are used where they round once: between floats where the source is float32 or narrower, and to
 float32 and float64 from anything. From float64 to float16 and bfloat16 torch goes by way of float32 and rounds twice;

@@ -32,6 +32,8 @@ from tconv.api.words import translated
         ("--step 'scale(uint8)' makes pixels", "scale(uint8) makes pixels"),
         ("without --stack and", "without stack=True and"),
         ("--no-exif leaves them", "exif=False leaves them"),
+        ("-o x.pt does, or -o FILE.npz, .pt, or -o DIR/.", 'dst="x.pt" does, or dst="FILE.npz", .pt, or dst="DIR/".'),
+        ("-o DIR/ with --format writes", 'dst="DIR/" with format= writes'),
         ("a -- b, --unheard-of, x--force", "a -- b, --unheard-of, x--force"),
     ],
 )

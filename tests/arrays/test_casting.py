@@ -83,12 +83,20 @@ def test_what_does_not_fit_is_refused_with_count_extremes_and_remedy(make: Any) 
         tconv.cast(make(np.array([1.0, 70000.0, -80000.0], np.float32)), "float16")
     assert str(refused.value) == (
         "cast(float16): 2 of 3 values overflow float16 (from -80000 to 70000; its range is ±65504); "
-        'on_overflow="saturate" clamps to the range, "inf" makes them infinite'
+        'tconv.cast(x, "float16", on_overflow="saturate") clamps to the range, "inf" makes them infinite'
     )
     with pytest.raises(tconv.TconvError, match=r"1 NaN of 2 values overflow int32 .* int32 has no NaN: replace them"):
         tconv.cast(make(np.array([1.0, float("nan")], np.float32)), "int32", "saturate")
     with pytest.raises(tconv.TconvError, match="lose the imaginary parts"):
         tconv.cast(make(np.array([1j], np.complex64)), "float32")
+
+
+@pytest.mark.parametrize("call", [tconv.to_float32, lambda x: tconv.to_torch(x, dtype="float32")])
+def test_the_remedy_is_one_that_the_caller_has(call: Any) -> None:
+    x = np.array([1e300])
+    with pytest.raises(tconv.TconvError, match=r'tconv\.cast\(x, "float32", on_overflow="saturate"\) clamps'):
+        call(x)
+    assert tconv.cast(x, "float32", on_overflow="saturate").tolist() == [float(np.finfo(np.float32).max)]
 
 
 def test_wrong_words_are_refused_even_where_nothing_is_to_be_done() -> None:
@@ -237,8 +245,9 @@ def test_a_device_that_is_not_there_is_refused() -> None:
     if not torch.cuda.is_available():
         with pytest.raises(tconv.TconvError, match="cannot go to cuda"):
             tconv.to_float32(torch.ones(2), device="cuda")
-    with pytest.raises(tconv.TconvError, match="cannot go to nowhere"):
-        tconv.to_float32(torch.ones(2), device="nowhere")
+    for name in ("nowhere", "auto"):
+        with pytest.raises(tconv.UsageError, match=f'PyTorch has no device {name!r}; name it: "cpu", "cuda"'):
+            tconv.to_float32(torch.ones(2), device=name)
     with pytest.raises(tconv.TconvError, match="cannot go to GPU:7"):
         tconv.to_float32(tf.constant([1.0]), device="cuda:7")
 

@@ -82,6 +82,7 @@ def test_a_broken_picture_is_named_as_ever(tconv: Tconv, torchvision: TorchVisio
         ((), "--gpu-jpeg needs a CUDA device; say which: --device cuda"),
         (("--device", "cpu"), "--gpu-jpeg needs a CUDA device, and there is only cpu; say which: --device cuda"),
         (("--step", "device(cpu) | scale"), "--gpu-jpeg needs a CUDA device, and there is only cpu"),
+        (("--device", "auto"), "--gpu-jpeg needs a CUDA device, and there is only cpu"),
         (("--device", "torch", "--fast", "--resize", "8"), "--gpu-jpeg and --fast exclude each other"),
     ],
 )
