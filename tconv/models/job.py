@@ -99,6 +99,7 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
         note(text)
     with _about(asked.model):  # before what takes long
         _with_itself(route, held_back).refuse_unmeasured(asked.min_agreement, asked.min_sqnr)
+    before = sum(part.stat().st_size for part in route.files)  # what is made may come to lie among them
     with Staging({target.parent} | ({report.parent} if report else set())) as staging:
         path = staging.path(target.parent, target)
         progress.begin("calibrating", len(drawn.calibration), "files")
@@ -106,8 +107,7 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
         with _about(asked.model):
             comparison = _compared(route, route.reopened(path), held_back, progress)
             comparison.check(asked.min_agreement, asked.min_sqnr)
-        sizes = sum(part.stat().st_size for part in route.files), path.stat().st_size
-        result = Result(asked, shown, sizes, drawn, comparison)
+        result = Result(asked, shown, (before, path.stat().st_size), drawn, comparison)
         published = [(target.parent, target)]
         if report:
             text = json.dumps(result.as_json(), indent=1, ensure_ascii=False) + "\n"
