@@ -100,6 +100,7 @@ def calibrate(request: Request, text: str, method: str, progress: Progress, samp
     known = labels(stream)
     stream = stream.with_tensors([t for t in stream.tensors if t.spec.name not in known])
     _refuse_integers(stream.tensors)
+    _refuse_none(stream.tensors)
     refuse_unlike(stream.tensors)
     tensors, (whole, each), unreadable = _looked_at(request, stream.tensors, grid, how, progress)
     return Calibrated(
@@ -143,10 +144,16 @@ def _refuse_integers(tensors: Sequence[Tensor]) -> None:
         if not tensor.spec.dtype.is_float:
             raise TconvError(
                 f"{tensor.spec.dtype} values are not quantized",
-                remedy="take a pipeline that scales: --step 'resize(224x224) | scale', --pipeline imagenet",
+                remedy="take a pipeline that scales (--step 'resize(224x224) | scale', --pipeline imagenet), "
+                "or leave it out (--skip)",
                 file=tensor.source.path,
                 tensor=tensor.spec.name,
             )
+
+
+def _refuse_none(tensors: Sequence[Tensor]) -> None:
+    if not any(t.spec.size for t in tensors):
+        raise TconvError("there is no value of which there could be a range", remedy="name data that have some")
 
 
 def _looked_at(
@@ -159,7 +166,7 @@ def _looked_at(
         asked = [Asked(t, grid, channels(t.spec, None, None), _ALL) for t in tensors]
         asked += [Asked(t, grid, Channels(t.spec.shape, t.spec.axis("C")), _EACH) for t in tensors if wide]
         try:
-            found = ranges(asked, _Looking(request, progress), how)
+            found = ranges(asked, _Looking(request, progress), how, "leave it out (--skip)")
         except Unreadable as unreadable:
             bad += unreadable.failures
             broken = {problem.file for problem in unreadable.failures}

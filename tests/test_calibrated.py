@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -182,3 +183,20 @@ def test_integers_and_quantized_chains_have_no_ranges() -> None:
         found("int8", "minmax", "resize(8x8)")
     with pytest.raises(UsageError, match=r"quantize\(int8\): ranges are looked for before"):
         found("int8", "minmax", "scale | quantize(int8)")
+
+
+def test_what_has_no_range_is_left_out_by_an_option_that_stats_has(tconv: Any) -> None:
+    """--keep is for quantizing: stats would not know it."""
+    np.savez("a.npz", x=np.ones((2, 3), np.float32), y=np.array([np.nan], np.float32), n=np.arange(3))
+    np.save("none.npy", np.zeros((0, 3), np.float32))
+    ran = tconv("stats", "a.npz", "--calibrate", "mse", "--skip", "n")
+    assert ran.code == 1
+    assert ran.err.endswith("replace them first, or leave it out (--skip)\n")
+    ran = tconv("stats", "a.npz", "--calibrate", "mse", "--skip", "y")
+    assert ran.code == 1
+    assert ran.err.endswith(" or leave it out (--skip)\n")
+    ran = tconv("stats", "a.npz", "--calibrate", "minmax", "--skip", "[yn]", "--json")
+    assert json.loads(ran.out)["per_tensor"]["max"] == 1.0
+    ran = tconv("stats", "none.npy", "--calibrate", "minmax")
+    assert (ran.code, ran.out) == (1, "")
+    assert "there is no value of which there could be a range" in ran.err

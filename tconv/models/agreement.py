@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tconv.errors import TconvError
+from tconv.errors import TconvError, UsageError
 
 if TYPE_CHECKING:
     from tconv.ops import Array
@@ -91,6 +91,19 @@ class Comparison:
             if not np.isfinite(after[name]).all():
                 raise TconvError(f"its output {name} holds NaN or infinities when it is quantized, and none before")
             self.outputs.setdefault(name, Output()).add(numbers, after[name], count)
+
+    def refuse_unmeasured(self, min_agreement: float | None, min_sqnr: float | None) -> None:
+        """Refuse what was asked for if no output can fall short of it: it would be a promise that nothing keeps."""
+        outputs = self.outputs.values()
+        if min_agreement is not None and all(output.agreement is None for output in outputs):
+            raise UsageError(
+                "--min-agreement is for first choices, and no output of it has one number a class or integers",
+                remedy="say --min-sqnr",
+            )
+        if min_sqnr is not None and all(output.sqnr is None for output in outputs):
+            raise UsageError(
+                "--min-sqnr is for outputs that are floats, and its outputs are integers", remedy="say --min-agreement"
+            )
 
     def check(self, min_agreement: float | None, min_sqnr: float | None) -> None:
         """Refuse what falls short of what was asked for."""

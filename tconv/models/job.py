@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tconv import __version__
 from tconv.errors import TconvError, UsageError
-from tconv.models.agreement import Comparison, refuse_not_finite
+from tconv.models.agreement import Comparison
 from tconv.models.route import How, route_for
 from tconv.models.samples import Batches, Drawn, Wish, draw
 from tconv.models.wanted import Wanted, check
@@ -97,8 +97,9 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
     )
     for text in (*route.advice(), *advice(len(drawn.calibration))):
         note(text)
-    with _about(asked.model):
-        refuse_not_finite(route.run(held_back[0]))  # before what takes long
+    with _about(asked.model):  # before what takes long
+        _with_itself(route, held_back).refuse_unmeasured(asked.min_agreement, asked.min_sqnr)
+    before = sum(part.stat().st_size for part in route.files)  # what is made may come to lie among them
     with Staging({target.parent} | ({report.parent} if report else set())) as staging:
         path = staging.path(target.parent, target)
         progress.begin("calibrating", len(drawn.calibration), "files")
@@ -106,8 +107,7 @@ def quantize_model(asked: Asked, progress: Progress, note: Callable[[str], None]
         with _about(asked.model):
             comparison = _compared(route, route.reopened(path), held_back, progress)
             comparison.check(asked.min_agreement, asked.min_sqnr)
-        sizes = sum(part.stat().st_size for part in route.files), path.stat().st_size
-        result = Result(asked, shown, sizes, drawn, comparison)
+        result = Result(asked, shown, (before, path.stat().st_size), drawn, comparison)
         published = [(target.parent, target)]
         if report:
             text = json.dumps(result.as_json(), indent=1, ensure_ascii=False) + "\n"
@@ -140,6 +140,14 @@ def _about(model: Path) -> Iterator[None]:
         yield
     except TconvError as problem:
         raise problem.at(file=model) from problem.__cause__
+
+
+def _with_itself(route: Route, batches: Batches) -> Comparison:
+    """The float model compared with itself on one batch: what of its outputs can be measured."""
+    batch, found = batches[0], Comparison()
+    outputs = route.run(batch)
+    found.add(outputs, outputs, len(batch))
+    return found
 
 
 def _compared(route: Route, after: Run, batches: Batches, progress: Progress) -> Comparison:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -120,15 +121,17 @@ class TfliteRoute(Route):
                 interpreter = tf.lite.Interpreter(model_path=str(path), num_threads=self._workers)
                 runner = interpreter.get_signature_runner(SIGNATURE)
                 into, out = runner.get_input_details()[name], runner.get_output_details()
-                runner(**{name: np.zeros(into["shape"], into["dtype"])})  # the first run is the one that talks
         except (ValueError, RuntimeError) as problem:
             raise theirs("TensorFlow Lite cannot run it", problem, self._path) from problem
+
+        first = [hushed()]  # only that run talks, and a terminal shows how the others go on
 
         def run(batch: Array) -> Mapping[str, Array]:
             # The interpreter is what the runner lies in, and must live as long.
             assert interpreter is not None
             try:
-                made = runner(**{name: _numbers(batch, into)})
+                with first.pop() if first else contextlib.nullcontext():
+                    made = runner(**{name: _numbers(batch, into)})
             except (ValueError, RuntimeError) as problem:
                 raise theirs("TensorFlow Lite cannot run it", problem, self._path) from problem
             return {key: _values(values, out[key]) for key, values in made.items()}

@@ -7,7 +7,7 @@ affine scheme, ``w.zero_point``.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tconv.errors import TconvError
@@ -40,6 +40,15 @@ def noting(metadata: Mapping[str, str], said: Mapping[str, Any]) -> dict[str, st
 def described(op: Quantize) -> dict[str, Any]:
     """How a tensor was quantized, as it is told."""
     return {"to": op.grid.name, "scheme": op.grid.scheme, "axis": op.axis, "group": op.group}
+
+
+def is_untrue(how: Any, perm: Sequence[int]) -> bool:
+    """Whether what is told of a tensor is no longer so when its axes are in the order ``perm``."""
+    axis, group = (how.get("axis"), how.get("group")) if isinstance(how, dict) else (None, None)
+    if group is not None:
+        return list(perm) != sorted(perm)
+    rank = len(perm)
+    return type(axis) is int and -rank <= axis < rank and perm[axis] != axis % rank
 
 
 def settled(stream: Stream) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -55,8 +56,12 @@ class Ranges(NamedTuple):
     greatest: Array
 
 
-def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration) -> list[Ranges]:
-    """For each what was asked, in their order; a tensor that is asked for several times is read once.
+_LEAVE = "leave the tensor as it is (--keep), or out (--skip)"
+
+
+def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration, leave: str = _LEAVE) -> list[Ranges]:
+    """For each what was asked, in their order; a tensor that is asked for several times is read once. ``leave``: what
+    the user can do without one that has none.
 
     Raises ``TconvError``, naming all of them, for tensors that hold NaN, infinities or what float32 does not hold, and
     for those that cannot share.
@@ -65,7 +70,7 @@ def ranges(asked: Sequence[Asked], scan: Scan, how: Calibration) -> list[Ranges]
     pools = defaultdict[str, list[Asked]](list)
     for one in asked:
         pools[one.pool].append(one)
-    extremes = _extremes(pools, scan)
+    extremes = _extremes(pools, scan, leave)
     found = dict(extremes)
     if how.method != "minmax":
         raise_all([_too_many(one, how.method) for one in asked if one.share.number > MOST_SEARCHES])
@@ -88,7 +93,7 @@ def _refuse_unlike(asked: Iterable[Asked]) -> None:
             )
 
 
-def _extremes(pools: Mapping[str, Sequence[Asked]], scan: Scan) -> dict[str, Bounds]:
+def _extremes(pools: Mapping[str, Sequence[Asked]], scan: Scan, leave: str) -> dict[str, Bounds]:
     seen = {pool: [Extremes(one.tensor.spec.dtype, one.share) for one in members] for pool, members in pools.items()}
     updates = [
         (one.tensor, extremes.update)
@@ -99,7 +104,7 @@ def _extremes(pools: Mapping[str, Sequence[Asked]], scan: Scan) -> dict[str, Bou
     found, problems = dict[str, "Bounds"](), list[TconvError]()
     for pool, members in pools.items():
         ends = [extremes.bounds() for extremes in seen[pool]]
-        problems += filter(None, map(_refusal, members, seen[pool], ends))
+        problems += filter(None, map(_refusal, members, seen[pool], ends, repeat(leave)))
         found[pool] = np.minimum.reduce([low for low, _ in ends]), np.maximum.reduce([high for _, high in ends])
     raise_all(list({problem.place(): problem for problem in problems}.values()))
     return found
@@ -121,20 +126,17 @@ def _show(updates: Iterable[tuple[Tensor, Callable[[int, Array], None]]], scan: 
     scan.values([tensors[key] for key in keys], visit)
 
 
-def _refusal(one: Asked, seen: Extremes, ends: Bounds) -> TconvError | None:
+def _refusal(one: Asked, seen: Extremes, ends: Bounds, leave: str) -> TconvError | None:
     """What forbids a scale."""
     at = {"file": str(one.tensor.source.path), "tensor": one.tensor.spec.name}
     kinds = " and ".join(f"{n} {kind}" for n, kind in ((seen.nan, "NaN"), (seen.inf, "inf")) if n)
     if kinds:
         reason = f"{kinds} of {one.tensor.spec.size} values: what is not finite has no scale"
-        return TconvError(reason, remedy=f"replace them first, or {_LEAVE}", **at)
+        return TconvError(reason, remedy=f"replace them first, or {leave}", **at)
     if np.abs(ends).max(initial=0) > LARGEST:
         reason = f"it has values beyond ±{LARGEST:.3g}, the range of float32, in which scales are"
-        return TconvError(reason, remedy=f"scale them down first, or {_LEAVE}", **at)
+        return TconvError(reason, remedy=f"scale them down first, or {leave}", **at)
     return None
-
-
-_LEAVE = "leave the tensor as it is (--keep), or out (--skip)"
 
 
 def _too_many(one: Asked, method: str) -> TconvError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from tconv import ops
 from tconv.errors import TconvError, UsageError
+from tconv.quant import noted
 from tconv.step import Step
 from tconv.steps.alike import once_a_kind
 from tconv.steps.geometry import on_each, refuse_untrue
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from tconv.tensor import Stream, Tensor
 
 _HOW = "write permute(CHW), or permute(2, 0, 1)"
+_QUANTIZED = "permute before it is quantized, or dequantize it first"
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,20 @@ class Permute(Step):
             raise UsageError(f"{order!r} does not name each axis once", remedy=_HOW, step="permute")
 
     def apply(self, stream: Stream) -> Stream:
-        return on_each(stream, self, once_a_kind(self._permuted))
+        permuted, told = once_a_kind(self._permuted), noted.told(stream.extra.metadata)
+
+        def change(tensor: Tensor) -> Tensor:
+            if (how := told.get(tensor.spec.name)) is not None and noted.is_untrue(how, self._perm(tensor)):
+                raise TconvError("its scales are those of another axis then", remedy=_QUANTIZED)
+            return permuted(tensor)
+
+        return on_each(stream, self, change)
+
+    def _perm(self, tensor: Tensor) -> tuple[int, ...]:
+        return self._by_letters(tensor) if isinstance(self.order, str) else self._by_numbers(tensor, self.order)
 
     def _permuted(self, tensor: Tensor) -> Tensor:
-        perm = self._by_letters(tensor) if isinstance(self.order, str) else self._by_numbers(tensor, self.order)
+        perm = self._perm(tensor)
         if perm == tuple(range(len(perm))):
             return tensor
         made = tensor.then(ops.Permute(perm=perm, step=str(self)))

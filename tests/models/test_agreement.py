@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tconv.errors import TconvError
+from tconv.errors import TconvError, UsageError
 from tconv.models.agreement import Comparison, Output
 
 
@@ -84,3 +84,21 @@ def test_what_falls_short_is_refused() -> None:
         found.check(0.9, None)
     with pytest.raises(TconvError, match=r"an SQNR of 0\.0 dB; 10 were asked for"):
         found.check(None, 10)
+
+
+def test_what_no_output_can_fall_short_of_is_refused() -> None:
+    """A number and a picture of each sample have no first choice, and classes no decibels: neither would be checked."""
+    floats, classes, both = Comparison(), Comparison(), Comparison()
+    number, picture, kind = np.ones((2, 1), np.float32), np.ones((2, 3, 4, 4), np.float32), np.array([1, 2])
+    floats.add({"y": number, "z": picture}, {"y": number, "z": picture}, 2)
+    classes.add({"y": kind}, {"y": kind}, 2)
+    both.add({"y": number, "z": kind}, {"y": number, "z": kind}, 2)
+    for found in (floats, classes):
+        found.refuse_unmeasured(None, None)
+    floats.refuse_unmeasured(None, 30)
+    classes.refuse_unmeasured(0.9, None)
+    both.refuse_unmeasured(0.9, 30)
+    with pytest.raises(UsageError, match="no output of it has one number a class or integers; say --min-sqnr"):
+        floats.refuse_unmeasured(0.9, None)
+    with pytest.raises(UsageError, match="its outputs are integers; say --min-agreement"):
+        classes.refuse_unmeasured(None, 30)

@@ -173,3 +173,27 @@ def test_the_representative_pipeline_gives_the_model_that_tensorflow_makes_by_ha
     converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
     converter.inference_input_type = converter.inference_output_type = tf.int8
     assert Path("m.tflite").read_bytes() == converter.convert()
+
+
+def test_sides_of_any_length_are_those_of_the_samples(tconv: Tconv, tmp_path: Path) -> None:
+    """The sides in the file are 1, on which a convolution of 3x3 pixels ends the process. What is made lies in the
+    folder of the model, and is no part of what it was made of.
+    """
+    tf: Any = importlib.import_module("tensorflow")
+
+    class Net(tf.Module):  # type: ignore[misc]  # it comes without types
+        def __init__(self) -> None:
+            self.conv = tf.Variable(np.random.default_rng(0).standard_normal((3, 3, 3, 4)).astype(np.float32))
+
+        def __call__(self, image: Any) -> Any:
+            return {"means": tf.reduce_mean(tf.nn.relu(tf.nn.conv2d(image, self.conv, 1, "VALID")), [1, 2])}
+
+    net, given = Net(), tf.TensorSpec((None, None, None, 3), tf.float32, name="image")
+    tf.saved_model.save(net, "net", signatures=tf.function(net.__call__).get_concrete_function(given))
+    size = sum(path.stat().st_size for path in Path("net").rglob("*") if path.is_file())
+    np.save("x.npy", np.random.default_rng(1).uniform(0, 1, (10, 16, 16, 3)).astype(np.float32))
+    ran = tconv("quantize-model", "net", "--calibrate", "x.npy", "--range", "0,1", "-o", "net/q.tflite", "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["outputs"]["means"]["sqnr_db"] > 20
+    assert told["bytes"] == {"before": size, "after": Path("net/q.tflite").stat().st_size}

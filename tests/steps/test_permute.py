@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -100,3 +102,18 @@ def test_the_text_of_a_step_parses_back_to_it(text: str, step: Permute) -> None:
 def test_text_without_an_order_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError):
         steps_from_text([text])
+
+
+def test_scales_do_not_become_those_of_another_axis() -> None:
+    """A square of numbers with a scale a row would be read with the same scales for its columns, and no error."""
+    said = {"w": {"to": "int8", "axis": 0, "group": None}, "g": {"axis": None, "group": 2}, "odd": {"axis": 0.0}}
+    names = ("w", "g", "odd", "other")
+    cube = stream(*(tensor(np.zeros((2, 2, 2), np.int8), name) for name in names))
+    quantized = replace(cube, extra=replace(cube.extra, metadata={"tconv.quantized": json.dumps(said)}))
+    with pytest.raises(TconvErrors) as caught:
+        Permute((1, 0, 2)).apply(quantized)
+    assert [problem.tensor for problem in caught.value.problems] == ["w", "g"]
+    assert "its scales are those of another axis then; permute before it is quantized" in str(caught.value.problems[0])
+    with pytest.raises(TconvError, match=r"^memory: g: permute\(0, 2, 1\): its scales"):  # the rows stay those of w
+        Permute((0, 2, 1)).apply(quantized)
+    assert Permute((0, 1, 2)).apply(quantized) == quantized
