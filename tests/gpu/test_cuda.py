@@ -17,7 +17,14 @@ from tconv.evaluate import evaluate
 from tconv.ops import CastTo, MoveTo, Op, Permute
 from tests.cli.conftest import Ran, tconv  # noqa: F401  # a fixture
 from tests.memory import tensor
-from tests.placed.laws import POLICIES, SOURCES, TARGETS, any_bits, assert_nans_are_the_same_on, assert_same_on, chains
+from tests.placed.laws import (
+    SOURCES,
+    any_bits,
+    assert_every_cast_on,
+    assert_nans_are_the_same_on,
+    assert_same_on,
+    chains,
+)
 from tests.placed.test_work import NORMALIZE, SCALE
 
 torch = pytest.importorskip("torch")
@@ -29,10 +36,7 @@ Tconv = Callable[..., Ran]
 @pytest.mark.parametrize("src", SOURCES)
 @pytest.mark.parametrize("detail", [False, True])
 def test_every_cast(src: str, detail: bool) -> None:
-    x = any_bits(src, (40, 8, 3))
-    for dst in TARGETS:
-        for policy in POLICIES if DTYPES[dst].has_inf else POLICIES[:2]:
-            assert_same_on(DEVICE, (CastTo(dtype=dtype(dst), on_overflow=policy, step="c"),), x, detail=detail)
+    assert_every_cast_on(DEVICE, src, detail)
 
 
 @pytest.mark.parametrize("src", ["float16", "bfloat16"])

@@ -67,6 +67,14 @@ def assert_nans_are_the_same_on(device: str) -> None:
             assert evaluate(there)[0].tobytes() == evaluate(here)[0].tobytes()
 
 
+def assert_every_cast_on(device: str, src: str, detail: bool) -> None:
+    """From ``src`` to every dtype under every policy."""
+    x = any_bits(src, (40, 8, 3))
+    for dst in TARGETS:
+        for policy in POLICIES if DTYPES[dst].has_inf else POLICIES[:2]:
+            assert_same_on(device, (CastTo(dtype=dtype(dst), on_overflow=policy, step="c"),), x, detail=detail)
+
+
 def assert_equal(got: Array, want: Array, kind: DType, ulps: int = 0) -> None:
     word = f"i{kind.itemsize}"
     a, b = got.view(word), want.view(word)

@@ -21,10 +21,9 @@ from tconv.steps.normalize import Standardize
 from tconv.steps.scale import Rescale
 from tests.memory import ArraySource, tensor
 from tests.placed.laws import (
-    POLICIES,
     SOURCES,
-    TARGETS,
     any_bits,
+    assert_every_cast_on,
     assert_nans_are_the_same_on,
     assert_same_on,
     chains,
@@ -51,10 +50,7 @@ def crosses(ops: tuple[Op, ...], x: Array) -> bool:
 @pytest.mark.parametrize("src", SOURCES)
 @pytest.mark.parametrize("detail", [False, True])
 def test_every_cast(src: str, detail: bool) -> None:
-    x = any_bits(src, (40, 8, 3))
-    for dst in TARGETS:
-        for policy in POLICIES if DTYPES[dst].has_inf else POLICIES[:2]:
-            assert_same_on(DEVICE, (CastTo(dtype=dtype(dst), on_overflow=policy, step="c"),), x, detail=detail)
+    assert_every_cast_on(DEVICE, src, detail)
 
 
 @pytest.mark.parametrize(
