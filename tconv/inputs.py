@@ -11,15 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tconv import registry
+from tconv.checkpoint_files import holds_weights, is_index, shards_of
 from tconv.errors import TconvError, UsageError, raise_all
 from tconv.folders import listed
 from tconv.patterns import Patterns
 from tconv.registry import Format
 
-# Weights in forms that tconv does not read: beside converted ones they would be those of another model.
-_FOREIGN_WEIGHTS = (".gguf", ".ggml", ".h5", ".keras", ".msgpack", ".onnx", ".ot", ".pb", ".tflite")
 EVERYTHING = Patterns()
-
 ROWS = "rows of an array have names once it is taken apart: --step unstack -o FILE.safetensors"
 
 
@@ -216,7 +214,7 @@ def _meant_in(root: Path, paths: Sequence[Path], failures: list[TconvError], eve
     """
     by_group: dict[str, list[Input]] = {}
     others: list[Path] = []
-    indexes = [path for path in paths if _is_index(path) and path.parent == root]
+    indexes = [path for path in paths if is_index(path) and path.parent == root]
     if indexes:
         return _sharded(root, indexes, paths, failures, wanted)
     for path in paths:
@@ -230,11 +228,11 @@ def _meant_in(root: Path, paths: Sequence[Path], failures: list[TconvError], eve
             failures += [] if is_skipped(path, root, wanted) else [problem]
     model = _model(root, by_group)
     if model is not None and not every:
-        carried = tuple(path for path in others if path.is_file() and not _holds_weights(path))
+        carried = tuple(path for path in others if path.is_file() and not holds_weights(path))
         left = [path for path in others if path not in carried]
         return Found((replace(model, carried=carried),), tuple(failures), ignored=tuple(left))
     if weights := by_group.get("weights"):
-        shards = set[Path]().union(*(_shards(m.path) for m in weights if _is_index(m.path)))
+        shards = set[Path]().union(*(shards_of(m.path) for m in weights if is_index(m.path)))
         by_group["weights"] = [m for m in weights if m.path not in shards]
     group = next((g for g in ("image", "array", "weights") if g in by_group), None)
     if every:
@@ -256,10 +254,6 @@ def _model(root: Path, by_group: Mapping[str, Sequence[Input]]) -> Input | None:
     return weights[0] if named and (root / "config.json").is_file() else None
 
 
-def _is_index(path: Path) -> bool:
-    return path.name.lower().endswith(registry.FORMATS["index"].suffixes)
-
-
 def _sharded(
     root: Path, indexes: Sequence[Path], paths: Sequence[Path], failures: Sequence[TconvError], wanted: Patterns
 ) -> Found:
@@ -274,24 +268,11 @@ def _sharded(
         found = _file(index, root, wanted)
     except TconvError as problem:
         return Found((), (*failures, problem))
-    shards = _shards(index)
+    shards = shards_of(index)
     besides = [path for path in paths if path != index and path not in shards]
-    left = [path for path in besides if not path.is_file() or _holds_weights(path)]
+    left = [path for path in besides if not path.is_file() or holds_weights(path)]
     carried = tuple(path for path in besides if path not in left)
     return Found((replace(found, carried=carried),), tuple(failures), ignored=tuple(left))
-
-
-def _shards(index: Path) -> set[Path]:
-    """The files that are part of the checkpoint of that index."""
-    try:
-        return {index.with_name(name) for name in registry.load("tconv.formats.shards:files")(index)}
-    except TconvError:  # which its reader tells
-        return set()
-
-
-def _holds_weights(path: Path) -> bool:
-    row = registry.by_suffix(path)
-    return (row is not None and row.group == "weights") or path.suffix.lower() in _FOREIGN_WEIGHTS
 
 
 def _ignored(root: Path, others: Sequence[Path]) -> tuple[str, ...]:

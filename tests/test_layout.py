@@ -31,7 +31,7 @@ LAYERS = [
     ["arrays"],
     ["plugins"],
     ["registry"],
-    ["devices", "folders"],
+    ["checkpoint_files", "devices", "folders"],
     ["formats", "speeds", "steps"],
     ["label_file"],
     ["fuse"],
